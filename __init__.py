@@ -1,0 +1,1 @@
+"""Session Cassettes: record one good session, replay it as a regression test."""

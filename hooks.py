@@ -233,6 +233,9 @@ def hosts_many_sessions() -> bool:
     return any(name in sys.modules for name in ("tui_gateway.server", "gateway.run"))
 
 
+_PING = re.compile(r"/cassette ping ([0-9a-f]{16})")
+
+
 # --- turns -----------------------------------------------------------------------------
 
 
@@ -316,6 +319,8 @@ class Plugin:
                 self._recording_fails(left, "the turn ended without an answer")
         if not turn.id or not turn.session:
             return
+        if isinstance(turn.message, str) and (ping := _PING.fullmatch(turn.message.strip())):
+            return self._ping_reached_a_model(turn, ping.group(1))
         store = self.store()
         if store.arm_path.exists() and self._claim(store, turn, started):
             return
@@ -323,6 +328,12 @@ class Plugin:
         if person and not turn.session.startswith(("bg_", "btw_")):
             self.foreground = turn.session
             self._start_armed_recording(store, turn)
+
+    def _ping_reached_a_model(self, turn: Turn, nonce: str) -> None:
+        """This host sends slash commands to the model: let no tool run in the turn."""
+        arm = Arm("ping", "run", "", "", "gateway", 0.0, 0.0, self.facts.plugin, self.facts.fingerprint)
+        self.bindings.replay(Replay(arm, turn.id, turn.session, turn.model, self.facts, None, None, "a ping"))
+        self.answer_ping(nonce, model=True)
 
     def _claim(self, store: Store, turn: Turn, started: float) -> bool:
         """Claim the waiting arm if it waits for this very turn."""
@@ -496,6 +507,22 @@ class Plugin:
             return self._recording_fails(recording, str(error))
         self.bindings.record(recording)
         self._note(recording, "recording", "")
+
+    # the ping
+
+    def answer_ping(self, nonce: str, model: bool = False) -> str:
+        """Tell a command which code this process runs (`/cassette ping`).
+
+        :param model: the ping came to a model instead of to the command.
+        :raises CassetteError: if the nonce is none of ours.
+        """
+        if not re.fullmatch(r"[0-9a-f]{16}", nonce):
+            raise CassetteError("a ping comes from hermes cassette run")
+        store = self.store()
+        store.prepare()
+        facts = replace(self.facts, pid=os.getpid(), yolo=yolo_set(os.environ))
+        write_atomically(store.ping_path(nonce), to_json({"facts": vars(facts), "model": model}))
+        return f"session-cassettes {facts.plugin} {facts.fingerprint[:12]}"
 
     # a recording ends
 

@@ -27,8 +27,6 @@ from pathlib import Path
 from typing import IO, Any, Callable, Iterator, Mapping, NoReturn, Sequence
 
 from .cassette_store import (
-    EXIT_CODES,
-    Answered,
     Arm,
     Cassette,
     CassetteError,
@@ -38,7 +36,6 @@ from .cassette_store import (
     FileLock,
     Ledger,
     Store,
-    Summary,
     Verdict,
     check_name,
     check_pin,
@@ -59,10 +56,8 @@ from .hooks import (
     Plugin,
     check_recordable,
     check_replayable,
-    data_dir,
     hermes_version,
     host_config,
-    normal_request,
     parse_state,
     yolo_set,
 )

@@ -7,13 +7,29 @@ results are kept (`snapshot`) or how a call is answered (`middleware`).
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import difflib
+import hashlib
+import json
+import os
+import re
+import secrets
+import time
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from pathlib import Path
+from typing import IO, Any, Callable, Iterator, Mapping, Sequence
 
 #: Results over this many bytes of UTF-8 are not kept.
 RESULT_LIMIT = 2 * 1024 * 1024
 #: Results of one turn beyond this many bytes together are not kept.
 TURN_LIMIT = 12 * 1024 * 1024
+
+
+#: Tool calls of one replayed turn after which the log is cut and the run INVALID.
+CALL_LIMIT = 5_000
+#: Unfinished replays that one process holds; the oldest is cleared beyond it.
+REPLAY_LIMIT = 16
 
 
 class CassetteError(Exception):
@@ -72,3 +88,989 @@ class Snapshot:
     files: Mapping[str, SnapshotFile] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     skipped_paths: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cassette:
+    """One recorded turn: what was asked, what came back, what must hold.
+
+    `cwd` is the session's working directory as the recording host named it, or
+    "" when it could not be known (then there is no snapshot).  `not_kept` names
+    the tools of calls whose results were not kept, in call order.  `pins` are
+    the facts as typed.
+    """
+
+    name: str
+    request: str
+    answer: str
+    model: str = ""
+    cwd: str = ""
+    recorded_at: str = ""
+    host: Host = Host()
+    calls: tuple[Call, ...] = ()
+    not_kept: tuple[str, ...] = ()
+    snapshot: Snapshot = Snapshot()
+    pins: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    plugin: str = ""          #: version of this plugin that recorded
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a row of `list` needs, read without parsing calls and snapshot."""
+
+    name: str
+    calls: int
+    files: int
+    pins: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A run or a recording that waits for its session.
+
+    `host` is "process" when the session runs in the child itself, which then
+    carries the arm's id in its environment, and "gateway" when a long-lived
+    process hosts it.  `created` is seconds since the epoch, `timeout` seconds.
+    """
+
+    id: str
+    kind: str                 #: "run" or "record"
+    name: str
+    request: str
+    host: str
+    created: float
+    timeout: float
+    plugin: str               #: `Facts.plugin` of the command line that armed
+    fingerprint: str
+    cassette_sha: str = ""    #: the cassette's content; a run claims no other
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a process says of itself before it may host a replay."""
+
+    plugin: str               #: version in plugin.yaml when the code was loaded
+    fingerprint: str          #: SHA-256 of the plugin's code when it was loaded
+    pid: int
+    yolo: bool                #: HERMES_YOLO_MODE is set in its environment
+    hermes: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Which turn of which session, in which process, took an arm."""
+
+    arm: str
+    session: str
+    turn: str
+    model: str
+    facts: Facts
+    error: str = ""           #: why the turn is bound to nothing, or ""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How one call of a replayed turn was answered.
+
+    `how` is "hit", "synthesized" or "miss".  `recorded` is the index of the
+    recorded call behind a hit; `repeat` counts from 1 among equal calls.
+    `reason`, `nearest` and `differs` are for the person, never for the model.
+    """
+
+    tool: str
+    args: Any
+    how: str
+    recorded: int | None = None
+    repeat: int = 1
+    reason: str = ""
+    nearest: str = ""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What a claimed turn asked for, and how it ended.
+
+    `sessions` are the ids the host used for the turn, in order (an id can
+    change when the host compresses).  `live` counts tool calls of the turn
+    that ran before the claim landed.  `finished` is true only when the host
+    reported the turn's final answer.
+    """
+
+    arm: str
+    turn: str
+    sessions: tuple[str, ...]
+    model: str
+    facts: Facts
+    calls: tuple[Answered, ...] = ()
+    answer: str = ""
+    live: int = 0
+    finished: bool = False
+    truncated: bool = False
+    evicted: bool = False
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Child:
+    """How the child process of a run ended, as its parent saw it."""
+
+    code: int | None          #: exit status; None when it never started
+    timed_out: bool = False
+    session: str = ""         #: the id it printed, or ""
+    printed: str = ""         #: its standard output
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of a run and everything it rests on."""
+
+    result: str               #: PASS, FAIL, DIVERGED or INVALID
+    reasons: tuple[str, ...]  #: why INVALID; empty otherwise
+    pins: tuple[tuple[str, bool], ...]
+    path: str
+    misses: tuple[Answered, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.result]
+
+
+#: Exit status of `hermes cassette run` for each result; 2 is an error.
+EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
+
+
+# --- pins ------------------------------------------------------------------
+
+
+def check_pin(text: str) -> str:
+    """Return the pin as it is kept, or refuse it.
+
+    :raises CassetteError: if it is empty, a regular expression that does not
+        compile, or one that matches any answer.
+    """
+    pin = text.strip()
+    if pin.startswith("re:"):
+        _check_pin_regex(pin[3:])
+    if not pin:
+        raise CassetteError("a pin cannot be empty: name a fact that the answer must contain")
+    if "\n" in pin:
+        raise CassetteError("a pin is one line: pin each line as a fact of its own")
+    return pin
+
+
+def _check_pin_regex(pattern: str) -> None:
+    try:
+        empty = re.compile(pattern, re.IGNORECASE).search("")
+    except (re.error, RecursionError, OverflowError) as error:
+        raise CassetteError(
+            f"the pin's regular expression {pattern!r} does not compile ({error}): correct it"
+        ) from None
+    if empty:
+        raise CassetteError(
+            f"the pin's regular expression {pattern!r} matches even an empty answer:"
+            " it could never fail"
+        )
+
+
+def pin_holds(pin: str, answer: str) -> bool:
+    r"""Say whether an answer holds a pin.
+
+    Case is ignored and `\` equals `/`.  A pin that starts with `re:` is a
+    regular expression, tried on the answer as it is and with `\` as `/`.
+    """
+    slashed = answer.replace("\\", "/")
+    if pin.startswith("re:"):
+        found = re.compile(pin[3:], re.IGNORECASE).search
+        return bool(found(answer) or found(slashed))
+    return pin.replace("\\", "/").casefold() in slashed.casefold()
+
+
+# --- grading ---------------------------------------------------------------
+
+
+def grade(
+    pins: Sequence[str],
+    recorded: int,
+    ledger: Ledger | None,
+    reasons: Sequence[str],
+) -> Verdict:
+    """Turn a run's evidence into its verdict.  Pure: no disk, no clock.
+
+    `reasons` are the causes that make the run INVALID, found by `doubts`; with
+    any of them the pins are still shown, but never decide.
+    """
+    answer = ledger.answer if ledger else ""
+    held = tuple((pin, pin_holds(pin, answer)) for pin in pins)
+    calls = ledger.calls if ledger else ()
+    misses = tuple(call for call in calls if call.how == "miss")
+    if reasons:
+        result = "INVALID"
+    elif not pins or not all(ok for _, ok in held):
+        result = "FAIL"
+    elif misses:
+        result = "DIVERGED"
+    else:
+        result = "PASS"
+    return Verdict(result, tuple(reasons), held, describe_path(calls, recorded), misses)
+
+
+def describe_path(calls: Sequence[Answered], recorded: int) -> str:
+    """Say in a line how a replay's calls compare with the recording's."""
+    counts = [sum(call.how == how for call in calls) for how in ("hit", "synthesized", "miss")]
+    total = f"{len(calls)} call{'' if len(calls) == 1 else 's'}"
+    tally = f"{counts[0]} hit, {counts[1]} synthesized, {counts[2]} miss"
+    return f"{total}: {tally}; {_compare(calls, recorded)}"
+
+
+def _compare(calls: Sequence[Answered], recorded: int) -> str:
+    order = [call.recorded for call in calls if call.how == "hit" and call.recorded is not None]
+    if not order:
+        return "no recorded call reused"
+    ordered = all(a < b for a, b in zip(order, order[1:]))
+    if ordered and len(order) == len(calls) == recorded:
+        return f"the recording's own path ({recorded} recorded)"
+    how = "in order" if ordered else "in another order"
+    return f"subset of recording, {how} ({recorded} recorded)"
+
+
+def doubts(
+    arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child, same_answer: Callable[[str, str], bool]
+) -> list[str]:
+    """List every reason why a run cannot be trusted to have been a replay.
+
+    :param same_answer: says whether what the child printed is the claimed
+        turn's answer (Hermes's redacted copy and known banner lines included).
+    """
+    found: list[str] = []
+    found += _child_doubts(child)
+    if claim is None:
+        found.append("no session claimed the run: its request may have run live, with real tools")
+        return found
+    found += _claim_doubts(arm, claim)
+    if ledger is None:
+        found.append("the replay left no ledger: the turn did not end with an answer")
+        return found
+    found += _ledger_doubts(claim, ledger)
+    found += _match_doubts(ledger, child, same_answer)
+    return found
+
+
+def _child_doubts(child: Child) -> list[str]:
+    if child.timed_out:
+        return ["the session did not end in time and was stopped"]
+    if child.code is None:
+        return ["the session could not be started"]
+    if child.code != 0:
+        return [f"hermes chat exited with status {child.code}"]
+    return []
+
+
+def _claim_doubts(arm: Arm, claim: Claim) -> list[str]:
+    found = []
+    if claim.error:
+        found.append(claim.error)
+    if claim.arm != arm.id:
+        found.append("the claim belongs to another run")
+    if (claim.facts.plugin, claim.facts.fingerprint) != (arm.plugin, arm.fingerprint):
+        found.append("the session was hosted by other plugin code than this command's")
+    if claim.facts.yolo:
+        found.append("the session's process ran with HERMES_YOLO_MODE set")
+    return found
+
+
+def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
+    found = []
+    if (ledger.arm, ledger.turn, ledger.facts) != (claim.arm, claim.turn, claim.facts):
+        found.append("the ledger and the claim do not describe the same turn")
+    if not ledger.finished:
+        found.append("the ledger is unfinished: the turn did not end with an answer")
+    if ledger.live:
+        found.append(
+            f"{ledger.live} tool call{'s' if ledger.live > 1 else ''} of the turn"
+            " started live before the claim landed"
+        )
+    if ledger.truncated:
+        found.append(f"the turn made more than {CALL_LIMIT:,} tool calls: the call log was cut short")
+    if ledger.evicted:
+        found.append(f"more than {REPLAY_LIMIT} unfinished replays were in memory: this one was cleared")
+    found += [f"internal error: {error}" for error in ledger.errors]
+    return found
+
+
+def _match_doubts(ledger: Ledger, child: Child, same_answer: Callable[[str, str], bool]) -> list[str]:
+    found = []
+    if not ledger.answer.strip():
+        found.append("no final answer was captured")
+    elif not same_answer(child.printed, ledger.answer):
+        found.append("the answer that hermes chat printed is not the claimed turn's answer")
+    if not any(ledger.sessions):
+        found.append("the ledger names no session")
+    elif not child.session:
+        found.append("hermes chat printed no session id")
+    elif child.session not in ledger.sessions:
+        found.append(f"hermes chat printed session {child.session}, the claim was in {ledger.sessions[-1]}")
+    return found
+
+
+# --- JSON, read strictly -----------------------------------------------------
+
+
+def parse_json(data: bytes, what: str) -> Any:
+    """Decode JSON bytes, refusing what two readers could take differently.
+
+    :param what: names the file in the error's text.
+    :raises CassetteError: if it is not UTF-8 or not JSON, repeats a key, holds
+        NaN or an infinity, or is nested too deeply.  A byte order mark is
+        skipped.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CassetteError(f"{what} is not UTF-8 (byte {error.start}): restore or record it again") from None
+    try:
+        return json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        detail = f"{error.msg}, line {error.lineno} column {error.colno}"
+    except RecursionError:
+        detail = "nested too deeply"
+    except ValueError as error:
+        detail = str(error).splitlines()[0]
+    raise CassetteError(f"{what} is not a JSON file ({detail}): restore or record it again")
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twin = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"key {twin!r} stands twice")
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+class Fields:
+    """Reads the fields of one JSON object and names what is wrong with them.
+
+    `where` is the path of the object within the file, "" for the root.
+    """
+
+    def __init__(self, value: Any, file: str, where: str = "") -> None:
+        self.file, self.where = file, where
+        if not isinstance(value, dict):
+            raise self.wrong("", "object", value)
+        self.value = value
+
+    def get(self, key: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
+        """Return a field of the given type.
+
+        :raises CassetteError: if it has another type, or is missing and there
+            is no default.
+        """
+        found = self.value.get(key, default)
+        if found is ...:
+            raise CassetteError(f"{self.file}: field {self.path(key)} is missing: restore or record it again")
+        wanted = kind if isinstance(kind, tuple) else (kind,)
+        if isinstance(found, bool) and bool not in wanted or not isinstance(found, wanted):
+            raise self.wrong(key, "/".join(_KINDS[one] for one in wanted), found)
+        return found
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings; a missing one is empty."""
+        found = self.get(key, list, [])
+        for index, item in enumerate(found):
+            if not isinstance(item, str):
+                raise self.wrong(f"{key}[{index}]", "string", item)
+        return tuple(found)
+
+    def path(self, key: str) -> str:
+        return ".".join(part for part in (self.where, key) if part)
+
+    def wrong(self, key: str, wanted: str, found: Any) -> CassetteError:
+        where = self.path(key)
+        subject = f"field {where}" if where else "the file's root"
+        kind = _KINDS.get(type(found), type(found).__name__)
+        return CassetteError(
+            f"{self.file}: {subject} should be {_article(wanted)}, but it is {_article(kind)}:"
+            " restore or record it again"
+        )
+
+
+_KINDS = {
+    dict: "object", list: "list", str: "string", int: "number", float: "number",
+    bool: "boolean", type(None): "null",
+}  # fmt: skip
+
+
+def _article(kind: str) -> str:
+    return kind if kind == "null" else f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
+# --- a cassette as JSON -----------------------------------------------------
+
+#: The cassette format.  1: the first.
+SCHEMA = 1
+
+#: A larger file is refused before it is read: the limits allow about 20 MB of
+#: text, and JSON escapes at most multiply that by six.
+FILE_LIMIT = 160 * 1024 * 1024
+
+
+def dump_cassette(cassette: Cassette) -> bytes:
+    """Encode a cassette, one field a line, the small ones first.
+
+    `read_summary` relies on that order to list a folder of large cassettes
+    without parsing them; any JSON that `parse_cassette` accepts is as good.
+    """
+    small = {
+        "schema": SCHEMA,
+        "name": cassette.name,
+        "counts": {"calls": len(cassette.calls), "files": len(cassette.snapshot.files)},
+        "pins": list(cassette.pins),
+        "warnings": list(cassette.warnings),
+        "not_kept": list(cassette.not_kept),
+        "recorded_at": cassette.recorded_at,
+        "plugin": cassette.plugin,
+        "host": vars(cassette.host),
+        "model": cassette.model,
+        "cwd": cassette.cwd,
+        "request": cassette.request,
+        "answer": cassette.answer,
+    }
+    large = {
+        "calls": [vars(call) for call in cassette.calls],
+        "snapshot": {
+            "skipped": dict(cassette.snapshot.skipped),
+            "skipped_paths": dict(cassette.snapshot.skipped_paths),
+            "files": {path: vars(file) for path, file in cassette.snapshot.files.items()},
+        },
+    }
+    lines = [f"{json.dumps(key)}: {_encode(value)}" for key, value in (small | large).items()]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
+
+
+def _encode(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate in a tool's text: JSON can only escape it
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text
+
+
+def parse_cassette(data: bytes, file: str) -> Cassette:
+    """Decode a cassette, checking every field.
+
+    Keys that this version does not know are ignored.
+
+    :param file: names the file in the error's text.
+    :raises CassetteError: if anything is not as this version writes it, or was
+        written by a newer version.
+    """
+    fields = Fields(parse_json(data, file), file)
+    schema = fields.get("schema", int)
+    if schema != SCHEMA:
+        raise CassetteError(
+            f"{file}: schema {schema} is not known here (this version reads {SCHEMA}):"
+            " update the plugin, or record the cassette again"
+        )
+    return Cassette(
+        name=fields.get("name", str),
+        request=fields.get("request", str),
+        answer=fields.get("answer", str),
+        model=fields.get("model", str, ""),
+        cwd=fields.get("cwd", str, ""),
+        recorded_at=fields.get("recorded_at", str, ""),
+        host=_parse_host(fields),
+        calls=tuple(_parse_calls(fields)),
+        not_kept=fields.texts("not_kept"),
+        snapshot=_parse_snapshot(fields),
+        pins=_parse_pins(fields),
+        warnings=fields.texts("warnings"),
+        plugin=fields.get("plugin", str, ""),
+    )
+
+
+def _parse_host(fields: Fields) -> Host:
+    host = Fields(fields.get("host", dict, {}), fields.file, "host")
+    return Host(
+        hermes=host.get("hermes", str, ""),
+        platform=host.get("platform", str, ""),
+        search=host.get("search", str, ""),
+        git=host.get("git", bool, False),
+        fold_case=host.get("fold_case", bool, False),
+    )
+
+
+def _parse_calls(fields: Fields) -> Iterator[Call]:
+    for index, value in enumerate(fields.get("calls", list)):
+        call = Fields(value, fields.file, f"calls[{index}]")
+        yield Call(
+            call.get("tool", str),
+            call.get("args", dict),
+            call.get("result", (str, dict, list, int, float, bool, type(None))),
+        )
+
+
+def _parse_snapshot(fields: Fields) -> Snapshot:
+    snapshot = Fields(fields.get("snapshot", dict), fields.file, "snapshot")
+    files = {}
+    for path, value in snapshot.get("files", dict).items():
+        one = Fields(value, fields.file, f"snapshot.files[{path!r}]")
+        text = one.get("text", str)
+        size = one.get("size", int, len(text))
+        if size < 0:
+            raise CassetteError(f"{fields.file}: field {one.path('size')} is negative: record it again")
+        files[path] = SnapshotFile(text, size, float(one.get("mtime", (int, float), 0)), one.get("ignored", bool, False))
+    counts = Fields(snapshot.get("skipped", dict, {}), fields.file, "snapshot.skipped")
+    paths = Fields(snapshot.get("skipped_paths", dict, {}), fields.file, "snapshot.skipped_paths")
+    return Snapshot(
+        files,
+        {reason: counts.get(reason, int) for reason in counts.value},
+        {path: paths.get(path, str) for path in paths.value},
+    )
+
+
+def _parse_pins(fields: Fields) -> tuple[str, ...]:
+    pins = fields.texts("pins")
+    for index, pin in enumerate(pins):
+        try:
+            check_pin(pin)
+        except CassetteError as error:
+            raise CassetteError(f"{fields.file}: field pins[{index}]: {error}") from None
+    return pins
+
+
+# --- values as JSON -----------------------------------------------------------
+
+
+def to_json(value: Any) -> bytes:
+    """Encode an `Arm`, `Claim`, `Ledger` or a plain object for a hand-over file."""
+    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
+    return (_encode(plain) + "\n").encode("utf-8")
+
+
+def parse_arm(data: bytes, file: str) -> Arm:
+    """Decode an arm.  :raises CassetteError: if a field is missing or mistyped."""
+    return _flat(Arm, Fields(parse_json(data, file), file))
+
+
+def parse_claim(data: bytes, file: str) -> Claim:
+    """Decode a claim.  :raises CassetteError: if a field is missing or mistyped."""
+    fields = Fields(parse_json(data, file), file)
+    return _flat(Claim, fields, facts=parse_facts(fields))
+
+
+def parse_facts(fields: Fields) -> Facts:
+    """Read the `facts` object of a claim, a ledger or a ping's answer."""
+    return _flat(Facts, Fields(fields.get("facts", dict), fields.file, "facts"))
+
+
+def parse_ledger(data: bytes, file: str) -> Ledger:
+    """Decode a ledger.  :raises CassetteError: if a field is missing or mistyped."""
+    fields = Fields(parse_json(data, file), file)
+    calls = tuple(
+        _flat(Answered, Fields(value, file, f"calls[{index}]"))
+        for index, value in enumerate(fields.get("calls", list))
+    )
+    return _flat(
+        Ledger, fields, facts=parse_facts(fields), calls=calls,
+        sessions=fields.texts("sessions"), errors=fields.texts("errors"),
+    )  # fmt: skip
+
+
+_ANY = (dict, list, str, int, float, bool, type(None))
+_TYPES: dict[str, Any] = {
+    "str": str, "bool": bool, "int": int, "float": (int, float),
+    "int | None": (int, type(None)), "Any": _ANY,
+}  # fmt: skip
+
+
+def _flat(kind: Any, fields: Fields, **ready: Any) -> Any:
+    """Build a dataclass from an object's fields of the same names and types."""
+    for spec in dataclasses.fields(kind):
+        if spec.name not in ready:
+            default = ... if spec.default is dataclasses.MISSING else spec.default
+            ready[spec.name] = fields.get(spec.name, _TYPES[spec.type], default)
+    return kind(**ready)
+
+
+# --- files: atomic, locked ------------------------------------------------------
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put a whole file in place, or leave what was there.
+
+    The bytes reach the disk before the name does.  On POSIX the file is for
+    its owner alone.
+
+    :raises CassetteError: if it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise CassetteError(
+            f"cannot write {path} ({error.strerror or error}): free some space or make its folder writable"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable where the platform can (POSIX)."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some file systems cannot sync a folder: the rename itself is done
+        pass
+    finally:
+        os.close(descriptor)
+
+
+class FileLock:
+    """An advisory lock that the operating system frees when its holder dies.
+
+    It keeps threads and processes apart alike, since every `FileLock` opens
+    the file anew.  It promises nothing on a network drive that ignores locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+
+    def try_acquire(self) -> bool:
+        """Take the lock now, or return False because someone else holds it.
+
+        :raises CassetteError: if the lock file cannot be opened.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise CassetteError(
+                f"cannot open {self.path} ({error.strerror or error}): make its folder writable"
+            ) from error
+        file = open(descriptor, "r+b", buffering=0)
+        if not _lock_now(file):
+            file.close()
+            return False
+        self._file = file
+        return True
+
+    def acquire(self, seconds: float) -> None:
+        """Wait for the lock.  :raises CassetteError: if it takes longer than `seconds`."""
+        deadline = time.monotonic() + seconds
+        while not self.try_acquire():
+            if time.monotonic() >= deadline:
+                raise CassetteError(
+                    f"{self.path} has been locked for {seconds:g} s: another command is writing; try again"
+                )
+            time.sleep(0.01)
+
+    def release(self) -> None:
+        """Give the lock back; harmless when it is not held."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> FileLock:
+        self.acquire(10.0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _lock_now(file: IO[bytes]) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+# --- names ------------------------------------------------------------------------
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+_DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(\.|\Z)", re.IGNORECASE)
+
+
+def check_name(name: str) -> str:
+    """Return a cassette's name, or refuse one that some platform cannot store.
+
+    :raises CassetteError: if it holds anything but letters, digits, `.`, `_`
+        and `-`, starts with none of the first two, ends with a dot, is longer
+        than 64 characters, or is a device name of Windows.
+    """
+    if not _NAME.match(name) or name.endswith("."):
+        raise CassetteError(
+            f"{name!r} cannot name a cassette: use up to 64 letters, digits, '.', '_' and '-',"
+            " starting with a letter or digit and not ending with a dot"
+        )
+    if _DEVICES.match(name):
+        raise CassetteError(f"{name!r} is a device name on Windows: choose another name")
+    return name
+
+
+# --- the store -------------------------------------------------------------------
+
+
+class Store:
+    """The plugin's data folder.
+
+    `cassettes/` and `runs/` are kept; everything else is a hand-over between
+    processes and short-lived.  Every write is atomic, every read-then-write is
+    done under the folder's lock.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def prepare(self) -> None:
+        """Make the folders, for their owner alone on POSIX.
+
+        :raises CassetteError: if they cannot be made.
+        """
+        for part in ("", "cassettes", "runs", "recordings", "claims", "ledgers", "pings"):
+            folder = self.root / part
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if os.name == "posix" and not part:
+                    folder.chmod(0o700)
+            except OSError as error:
+                raise CassetteError(
+                    f"cannot use the data folder {folder} ({error.strerror or error}):"
+                    " make it a writable folder"
+                ) from error
+
+    def lock(self) -> FileLock:
+        """The lock for reading and then writing anything in the folder."""
+        return FileLock(self.root / "store.lock")
+
+    def waiting(self) -> FileLock:
+        """The lock that a command holds while its arm waits to be claimed.
+
+        Whoever can take it knows that an arm lying there belongs to the dead.
+        """
+        return FileLock(self.root / "waiting.lock")
+
+    # cassettes
+
+    def path(self, name: str) -> Path:
+        """Where a cassette of this name is kept.  :raises CassetteError: for a bad name."""
+        return self.root / "cassettes" / f"{check_name(name)}.json"
+
+    def exists(self, name: str) -> bool:
+        """Whether a cassette has this name, in this or another case."""
+        self.path(name)
+        return any(name.casefold() == other.casefold() for other in self.names())
+
+    def names(self) -> list[str]:
+        """The names of all cassettes, sorted."""
+        try:
+            entries = os.listdir(self.root / "cassettes")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise CassetteError(f"cannot read {self.root / 'cassettes'} ({error.strerror or error})") from error
+        stems = (entry[:-5] for entry in entries if entry.endswith(".json"))
+        return sorted((stem for stem in stems if _NAME.match(stem)), key=str.casefold)
+
+    def read(self, name: str) -> tuple[Cassette, str]:
+        """Load a cassette and the SHA-256 of its bytes.
+
+        :raises CassetteError: if there is none (the nearest name is offered),
+            or it cannot be read or trusted.
+        """
+        path = self.path(name)
+        data = self._bytes(path, name)
+        cassette = parse_cassette(data, str(path))
+        if cassette.name.casefold() != name.casefold():
+            raise CassetteError(
+                f"{path}: field name is {cassette.name!r}, but the file is called {name!r}: make them agree"
+            )
+        return cassette, hashlib.sha256(data).hexdigest()
+
+    def _bytes(self, path: Path, name: str) -> bytes:
+        try:
+            with open(path, "rb") as file:
+                if os.fstat(file.fileno()).st_size > FILE_LIMIT:
+                    raise CassetteError(f"{path} is over {FILE_LIMIT // 2**20} MB: no cassette is that large")
+                return file.read()
+        except FileNotFoundError:
+            near = difflib.get_close_matches(name, self.names(), 1)
+            hint = f"did you mean {near[0]!r}?" if near else "see 'hermes cassette list'"
+            raise CassetteError(f"there is no cassette {name!r}: {hint}") from None
+        except OSError as error:
+            raise CassetteError(f"cannot read {path} ({error.strerror or error})") from error
+
+    def save(self, cassette: Cassette, overwrite: bool) -> Path:
+        """Keep a cassette under its name.
+
+        :raises CassetteError: if the name is taken and `overwrite` is false,
+            or the file cannot be written; what was there before is there after.
+        """
+        path = self.path(cassette.name)
+        data = dump_cassette(cassette)
+        with self.lock():
+            self._sweep(path.parent)
+            twin = next((n for n in self.names() if n.casefold() == cassette.name.casefold()), None)
+            if twin not in (None, cassette.name):
+                raise CassetteError(f"there is a cassette {twin!r}, the same name in another case: choose another name")
+            if twin and not overwrite:
+                raise CassetteError(f"there is a cassette {twin!r} already: use --overwrite, or another name")
+            write_atomically(path, data)
+        return path
+
+    @staticmethod
+    def _sweep(folder: Path) -> None:
+        """Remove what a killed writer left; the lock says that none is at work."""
+        for litter in folder.glob(".*.tmp"):
+            with contextlib.suppress(OSError):
+                litter.unlink()
+
+    def change_pins(self, name: str, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
+        """Replace a cassette's pins by `change(pins)`, safe against another writer.
+
+        :raises CassetteError: if the cassette cannot be read or written, or
+            `change` refuses.
+        """
+        with self.lock():
+            cassette, _ = self.read(name)
+            pins = change(cassette.pins)
+            self._sweep(self.root / "cassettes")
+            write_atomically(self.path(name), dump_cassette(dataclasses.replace(cassette, pins=pins)))
+        return pins
+
+    def summary(self, name: str) -> Summary:
+        """Read what a row of `list` needs, without parsing calls and snapshot.
+
+        :raises CassetteError: if the file is cut short or not a cassette.
+        """
+        path = self.path(name)
+        head = _read_head(path)
+        if head is None:
+            cassette, _ = self.read(name)
+            return Summary(
+                cassette.name, len(cassette.calls), len(cassette.snapshot.files), cassette.pins, cassette.warnings
+            )
+        fields = Fields(parse_json(head, str(path)), str(path))
+        counts = Fields(fields.get("counts", dict), str(path), "counts")
+        return Summary(
+            fields.get("name", str), counts.get("calls", int), counts.get("files", int),
+            fields.texts("pins"), fields.texts("warnings"),
+        )  # fmt: skip
+
+    # hand-overs
+
+    def read_value(self, path: Path, parse: Callable[[bytes, str], Any]) -> Any:
+        """Read a hand-over file, or return None when there is none.
+
+        :raises CassetteError: if it is there but cannot be read or trusted.
+        """
+        try:
+            return parse(path.read_bytes(), str(path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CassetteError(f"cannot read {path} ({error.strerror or error})") from error
+
+    @property
+    def arm_path(self) -> Path:
+        return self.root / "arm.json"
+
+    def claim_path(self, arm: str) -> Path:
+        return self.root / "claims" / f"{arm}.json"
+
+    def ledger_path(self, arm: str) -> Path:
+        return self.root / "ledgers" / f"{arm}.json"
+
+    def ping_path(self, nonce: str) -> Path:
+        return self.root / "pings" / f"{nonce}.json"
+
+    def recording_path(self, session: str) -> Path:
+        """Where the state of a session's recording is kept."""
+        return self.root / "recordings" / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
+
+    def sweep_handovers(self, now: float) -> None:
+        """Remove hand-over files older than a day: their processes are gone."""
+        for part in ("claims", "ledgers", "pings", "recordings", ""):
+            for entry in (self.root / part).glob("*" if part else ".*.tmp"):
+                with contextlib.suppress(OSError):
+                    if now - entry.stat().st_mtime > 86_400:
+                        entry.unlink()
+
+    # runs
+
+    def runs(self, name: str) -> Path:
+        """The folder of a cassette's run files."""
+        return self.root / "runs" / check_name(name)
+
+    def save_run(self, name: str, stamp: str, run: Mapping[str, Any]) -> Path:
+        """Keep a run's verdict; `stamp` sorts by time and is unique."""
+        folder = self.runs(name)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CassetteError(f"cannot make {folder} ({error.strerror or error})") from error
+        path = folder / f"{stamp}.json"
+        write_atomically(path, to_json(run))
+        return path
+
+    def last_runs(self, name: str, count: int) -> list[dict[str, Any]]:
+        """The newest runs, newest first; files that cannot be read are left out."""
+        try:
+            stamps = sorted((e for e in os.listdir(self.runs(name)) if e.endswith(".json")), reverse=True)
+        except OSError:
+            return []
+        found = []
+        for entry in stamps:
+            with contextlib.suppress(CassetteError, OSError):
+                run = parse_json((self.runs(name) / entry).read_bytes(), entry)
+                if isinstance(run, dict):
+                    found.append(run)
+            if len(found) == count:
+                break
+        return found
+
+
+def _read_head(path: Path) -> bytes | None:
+    """The fields before `calls` as a JSON object, or None if the layout is not ours."""
+    try:
+        with open(path, "rb") as file:
+            lines = []
+            for line in file:
+                if line.startswith(b'"calls": '):
+                    break
+                lines.append(line)
+                if len(lines) > 20:
+                    return None
+            else:
+                return None
+            file.seek(-3, os.SEEK_END)
+            if lines[:1] != [b"{\n"] or file.read() != b"\n}\n":
+                return None
+    except OSError:
+        return None
+    return b"".join(lines).rstrip().rstrip(b",") + b"}"

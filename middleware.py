@@ -1,0 +1,423 @@
+"""Stands between the model and every tool: passes through, records, or replays.
+
+Hermes runs the real tool when a middleware callback raises before `next_call`,
+so nothing here may raise before it, and a replayed call never sees it at all:
+a `Replay` is not even handed `next_call`.  Nothing here touches the disk.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import copy
+import itertools
+import json
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any, Callable, Iterable, Mapping
+
+from .cassette_store import (
+    CALL_LIMIT,
+    REPLAY_LIMIT,
+    Answered,
+    Arm,
+    Call,
+    Cassette,
+    Facts,
+    Host,
+    Ledger,
+)
+from .snapshot import Workspace
+from .synth_search import Miss, Synthesizer, coerce_args, learn
+
+#: What the model sees for a call that the cassette cannot answer.  It is no
+#: result, but neither does Hermes's loop guard take it for a failing tool: the
+#: guard looks for `"error"` or `"failed"`, and would append advice to the model
+#: that the recorded session never had (`agent/tool_guardrails.py`).
+MISS = '{"status": "unavailable", "message": "cassette miss"}'
+
+#: The reason of a logged call until it is answered.
+PENDING = "still being answered when the turn ended"
+
+#: Turns whose live calls are remembered, so that a late claim is found out.
+SEEN_LIMIT = 10_000
+
+#: Sessions that stay closed after their replay.
+CLOSED_LIMIT = 10_000
+
+
+# --- recording ---------------------------------------------------------------
+
+
+@dataclass
+class Slot:
+    """One live call of a recorded turn; `done` turns true with its result."""
+
+    tool: str
+    args: Any
+    result: Any = None
+    done: bool = False
+    failed: bool = False
+
+
+class Recording:
+    """The calls of one live turn, in the order in which they started."""
+
+    def __init__(self, name: str, turn: str, session: str) -> None:
+        self.name, self.turn, self.session = name, turn, session
+        self.slots: list[Slot] = []
+        self.faults: list[str] = []
+        self._closed = False
+        # (tool_call_id) of the live call around this one: 0.19.0 runs the
+        # middleware twice, nested, for a call of a parallel batch.
+        self._around: contextvars.ContextVar[str] = contextvars.ContextVar("cassette_call", default="")
+
+    def execute(self, tool: str, args: Any, next_call: Callable[..., Any], call_id: str) -> Any:
+        """Run the live tool and note what came back; pass its very object on.
+
+        Whatever the tool raises goes to the host untouched.
+        """
+        slot = self._begin(tool, args, call_id)
+        if slot is None:
+            return next_call(args)
+        token = self._around.set(call_id)
+        try:
+            result = next_call(args)
+        except BaseException:
+            slot.failed = True
+            raise
+        finally:
+            self._around.reset(token)
+        self._end(slot, result)
+        return result
+
+    def _begin(self, tool: str, args: Any, call_id: str) -> Slot | None:
+        if self._closed or (call_id and self._around.get() == call_id):
+            return None
+        try:
+            slot = Slot(tool, copy.deepcopy(args))  # later layers change the arguments in place
+        except Exception as error:
+            self.faults.append(f"the arguments of a {tool} call could not be copied ({type(error).__name__})")
+            return None
+        self.slots.append(slot)
+        return slot
+
+    def _end(self, slot: Slot, result: Any) -> None:
+        if self._closed:
+            return
+        try:
+            slot.result = result if isinstance(result, str) else copy.deepcopy(result)
+            slot.done = True
+        except Exception as error:
+            self.faults.append(f"the result of a {slot.tool} call could not be copied ({type(error).__name__})")
+
+    def close(self) -> list[Slot]:
+        """End the recording: calls that return later are no part of it."""
+        self._closed = True
+        return list(self.slots)
+
+
+# --- what makes two calls the same ---------------------------------------------
+
+#: Which arguments of a tool are paths.
+PATH_ARGS = {"read_file": ("path",), "search_files": ("path",), "terminal": ("workdir",)}
+
+
+def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, host: Host) -> str:
+    """Return one key for all spellings of a call that the live tool answers alike.
+
+    :raises ValueError: if the arguments are no JSON.
+    """
+    plain = coerce_args(tool, args, host)
+    if workspace is not None:
+        for name in PATH_ARGS.get(tool, ()):
+            if isinstance(plain.get(name), str):
+                plain[name] = workspace.canonical(plain[name])
+    return f"{tool} {json.dumps(plain, sort_keys=True, allow_nan=False)}"
+
+
+# --- replay ------------------------------------------------------------------
+
+
+class Replay:
+    """One claimed turn, answered from a cassette and from nothing else.
+
+    Without a cassette (`error` says why) every call is a miss.
+    """
+
+    def __init__(
+        self, arm: Arm, turn: str, session: str, model: str, facts: Facts,
+        cassette: Cassette | None, workspace: Workspace | None, error: str = "",
+    ) -> None:  # fmt: skip
+        self.arm, self.turn, self.model, self.facts = arm, turn, model, facts
+        self.sessions = [session]
+        self.live = 0
+        self.errors = [error] if error else []
+        self.evicted = False
+        self._lock = threading.Lock()
+        self._arrivals = itertools.count()    # every call that came, logged or not
+        self._logged = 0
+        self._calls: list[Answered] = []
+        self._asked: dict[str, int] = {}      # call key -> how often it was asked
+        self._truncated = False
+        self._finished = False
+        self._cassette = cassette
+        self._host = cassette.host if cassette else Host()
+        self._workspace = workspace
+        self._index: dict[str, list[int]] = {}  # call key -> recorded calls, in order
+        self._synth: Synthesizer | None = None
+        if cassette is not None:
+            self._load(cassette)
+
+    def _load(self, cassette: Cassette) -> None:
+        for number, call in enumerate(cassette.calls):
+            key = call_key(call.tool, call.args, self._workspace, self._host)
+            self._index.setdefault(key, []).append(number)
+        if self._workspace is not None:
+            learned = learn(cassette.calls, cassette.snapshot)
+            self._synth = Synthesizer(cassette.snapshot, self._workspace, self._host, learned)
+
+    def answer(self, tool: Any, args: Any, session: str) -> Any:
+        """Answer one tool call.  Never raises, whatever it is given."""
+        next(self._arrivals)
+        try:
+            return self._answer(str(tool), args, session)
+        except Exception as error:
+            return self._fault(tool, error)
+
+    def _answer(self, tool: str, args: Any, session: str) -> Any:
+        with self._lock:
+            if session and session not in self.sessions:
+                self.sessions.append(session)
+            self._logged += 1
+            if self._finished or len(self._calls) >= CALL_LIMIT:
+                self._truncated |= not self._finished
+                return MISS
+            place = len(self._calls)
+            self._calls.append(Answered(tool, _plain(args), "miss", reason=PENDING))
+        noted, result = self._look_up(tool, args)
+        with self._lock:
+            self._calls[place] = noted
+        return result
+
+    def _look_up(self, tool: str, args: Any) -> tuple[Answered, Any]:
+        cassette = self._cassette
+        if cassette is None:
+            return Answered(tool, _plain(args), "miss", reason="no cassette is loaded"), MISS
+        if not isinstance(args, Mapping):
+            return Answered(tool, _plain(args), "miss", reason="the arguments are not an object"), MISS
+        plain = _plain(args)
+        key = call_key(tool, args, self._workspace, self._host)
+        recorded = self._index.get(key)
+        if recorded:
+            return self._hit(tool, plain, key, recorded, cassette)
+        if tool not in ("read_file", "search_files"):
+            return Answered(tool, plain, "miss", reason="this call was not recorded"), MISS
+        try:
+            if self._synth is None:
+                raise Miss("the recording has no snapshot")
+            text = self._synth.answer(tool, args)
+        except Miss as miss:
+            return Answered(tool, plain, "miss", reason=str(miss)), MISS
+        return Answered(tool, plain, "synthesized"), text
+
+    def _hit(
+        self, tool: str, plain: Any, key: str, recorded: list[int], cassette: Cassette
+    ) -> tuple[Answered, Any]:
+        with self._lock:
+            self._asked[key] = nth = self._asked.get(key, 0) + 1
+        number = recorded[min(nth, len(recorded)) - 1]
+        reason = f"asked {nth} times, recorded {len(recorded)}: the last result again" if nth > len(recorded) else ""
+        result = cassette.calls[number].result
+        if not isinstance(result, str):
+            result = copy.deepcopy(result)
+        return Answered(tool, plain, "hit", recorded=number, repeat=nth, reason=reason), result
+
+    def _fault(self, tool: Any, error: Exception) -> str:
+        """Note an internal error; the call is a miss and the run INVALID."""
+        try:
+            self.errors.append(f"{type(error).__name__} while a {tool} call was answered")
+        except Exception:  # even the error cannot be told: the flag alone makes the run INVALID
+            self.errors.append("an error while a call was answered")
+        return MISS
+
+    def evict(self) -> None:
+        """Let go of the cassette; every later call is a miss and the run INVALID."""
+        self.evicted = True
+        self._cassette = self._synth = None
+        self._index = {}
+
+    def finish(self, session: str, answer: str) -> Ledger:
+        """End the turn and return its ledger; later calls are misses outside it."""
+        with self._lock:
+            self._finished = True
+            calls = list(self._calls)
+            if next(self._arrivals) != self._logged:
+                self.errors.append("a tool call came that could not be logged")
+            if any(call.reason == PENDING for call in calls):
+                self.errors.append("a tool call was " + PENDING)
+            if session and session not in self.sessions:
+                self.sessions.append(session)
+        return Ledger(
+            arm=self.arm.id, turn=self.turn, sessions=tuple(self.sessions), model=self.model,
+            facts=self.facts, calls=tuple(self._explain(calls)), answer=answer, live=self.live,
+            finished=True, truncated=self._truncated, evicted=self.evicted, errors=tuple(self.errors),
+        )  # fmt: skip
+
+    def _explain(self, calls: list[Answered]) -> Iterable[Answered]:
+        """Add to the first misses which recorded call came nearest."""
+        left = 50  # the search is quadratic; nobody reads more
+        for call in calls:
+            if call.how == "miss" and left and self._cassette is not None:
+                left -= 1
+                call = Answered(**{**vars(call), "nearest": _nearest(call, self._cassette.calls)})
+            yield call
+
+
+def _nearest(missed: Answered, recorded: Iterable[Call]) -> str:
+    """Describe the recorded call of the same tool that is most like a missed one."""
+    if not isinstance(missed.args, Mapping):
+        return ""
+    wanted = json.dumps(missed.args, sort_keys=True)[:2000]
+    best, best_ratio = None, -1.0
+    for number, call in enumerate(recorded):
+        if call.tool == missed.tool and number < 500:
+            ratio = SequenceMatcher(None, wanted, json.dumps(call.args, sort_keys=True)[:2000]).quick_ratio()
+            if ratio > best_ratio:
+                best, best_ratio = call, ratio
+    if best is None:
+        return ""
+    names = sorted(set(missed.args) | set(best.args))
+    differing = [name for name in names if missed.args.get(name, ...) != best.args.get(name, ...)]
+    told = ", ".join(f"{name} was {_short(best.args.get(name, 'left out'))}" for name in differing)
+    return f"nearest recorded call: {told}" if told else "the same call was recorded, under other rules"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _plain(args: Any) -> Any:
+    """A copy of a call's arguments that any JSON writer takes."""
+    try:
+        return json.loads(json.dumps(args, default=repr))
+    except Exception:
+        return repr(type(args))
+
+
+# --- the bindings ---------------------------------------------------------------
+
+
+class Bindings:
+    """Which turns are recorded or replayed in this process.
+
+    `locked` is true in a process that exists for one replay: whatever it asks
+    of a tool is answered from the cassette or missed, bound or not.
+    """
+
+    def __init__(self, locked: bool = False) -> None:
+        self.locked = locked
+        self._lock = threading.RLock()
+        self._busy = locked                                   # False: pass everything through
+        self._recordings: dict[str, Recording] = {}           # turn id -> its recording
+        self._replays: OrderedDict[str, Replay] = OrderedDict()  # turn id -> its replay, oldest first
+        self._closed: OrderedDict[str, None] = OrderedDict()  # ids of sessions that held a replay
+        self._seen: dict[str, None] = {}                      # turns with live calls, oldest first
+
+    # the callback
+
+    def tool_execution(
+        self, tool_name: str = "", args: Any = None, next_call: Any = None, turn_id: str = "",
+        session_id: str = "", tool_call_id: str = "", **_: Any,
+    ) -> Any:  # fmt: skip
+        """Answer, record or pass on one tool call (Hermes's `tool_execution`)."""
+        try:
+            # The mark comes before the look-up: a claim that lands in between
+            # finds the mark, or binds in time for the look-up to see it.
+            if turn_id not in self._seen:
+                self._mark(turn_id)
+            recording = None
+            if self._busy:
+                replay = self._replays.get(turn_id)
+                if replay is not None:
+                    if session_id not in self._closed:
+                        self.close_session(session_id)
+                    return replay.answer(tool_name, args, session_id)
+                if self.locked or session_id in self._closed:
+                    return MISS
+                recording = self._recordings.get(turn_id)
+        except Exception:
+            # Raising would run the real tool. Where no replay ever was, that
+            # is what the person wants; anywhere else it must not happen.
+            if self.locked or self._closed:
+                return MISS
+            recording = None
+        if recording is None:
+            return next_call(args)
+        return recording.execute(tool_name, args, next_call, tool_call_id)
+
+    def _mark(self, turn: str) -> None:
+        with self._lock:
+            self._seen[turn] = None
+            if len(self._seen) > SEEN_LIMIT:
+                del self._seen[next(iter(self._seen))]
+
+    # what the hooks bind
+
+    def record(self, recording: Recording) -> None:
+        """Record a turn from now on; another recording of its session ends unsaved."""
+        with self._lock:
+            self._recordings[recording.turn] = recording
+            self._busy = True
+
+    def replay(self, replay: Replay) -> None:
+        """Answer a turn from its cassette from now on, and close its session.
+
+        A call of the turn that started before this is counted in `live`.
+        """
+        with self._lock:
+            self._busy = True
+            self.close_session(replay.sessions[0])
+            self._replays[replay.turn] = replay
+            replay.live = 1 if replay.turn in self._seen else 0
+            holding = [one for one in self._replays.values() if not one.evicted]
+            for oldest in holding[: max(0, len(holding) - REPLAY_LIMIT)]:
+                oldest.evict()
+            while len(self._replays) > SEEN_LIMIT:  # evicted, and never finished
+                self._replays.popitem(last=False)
+
+    def close_session(self, session: str) -> None:
+        """Let no tool run in this session any more."""
+        if not session:
+            return
+        with self._lock:
+            self._busy = True
+            self._closed[session] = None
+            while len(self._closed) > CLOSED_LIMIT:
+                self._closed.popitem(last=False)
+
+    def recording_of(self, turn: str) -> Recording | None:
+        """The recording of a turn, if it has one."""
+        return self._recordings.get(turn)
+
+    def replay_of(self, turn: str) -> Replay | None:
+        """The replay of a turn, if it has one."""
+        return self._replays.get(turn)
+
+    def recordings_in(self, session: str) -> list[Recording]:
+        """The unfinished recordings of a session."""
+        with self._lock:
+            return [one for one in self._recordings.values() if one.session == session]
+
+    def drop_recording(self, recording: Recording) -> None:
+        """Stop recording; the turn's later calls pass through."""
+        recording.close()
+        with self._lock:
+            self._recordings.pop(recording.turn, None)
+
+    def drop_replay(self, turn: str) -> None:
+        """Forget a finished replay; its session stays closed."""
+        with self._lock:
+            self._replays.pop(turn, None)

@@ -66,6 +66,8 @@ class Recording:
 
     def __init__(self, name: str, turn: str, session: str) -> None:
         self.name, self.turn, self.session = name, turn, session
+        self.request = self.model = self.arm = ""
+        self.overwrite = False
         self.slots: list[Slot] = []
         self.faults: list[str] = []
         self._closed = False

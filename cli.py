@@ -1,0 +1,1054 @@
+"""Two front doors, one set of commands: `hermes cassette ...` and `/cassette ...`.
+
+Commands return text or raise `CassetteError`; the doors print it and turn it
+into an exit status.  This is the only module that starts processes, always
+from an argument list, never through a shell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import re
+import secrets
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Callable, Iterator, Mapping, NoReturn, Sequence
+
+from .cassette_store import (
+    Arm,
+    Cassette,
+    CassetteError,
+    Child,
+    Claim,
+    Fields,
+    FileLock,
+    Ledger,
+    Store,
+    Verdict,
+    check_name,
+    check_pin,
+    doubts,
+    grade,
+    parse_arm,
+    parse_claim,
+    parse_facts,
+    parse_json,
+    parse_ledger,
+    pin_holds,
+    to_json,
+    write_atomically,
+)
+from .hooks import (
+    RECORD_VARIABLE,
+    RUN_VARIABLE,
+    Plugin,
+    check_recordable,
+    check_replayable,
+    hermes_version,
+    host_config,
+    parse_state,
+    yolo_set,
+)
+from .snapshot import hermes_redactor
+
+#: Seconds a replay or a recording may take unless `--timeout` says otherwise.
+DEFAULT_TIMEOUT = 900.0
+#: Seconds a gateway may take to answer a ping.
+PING_TIMEOUT = 60.0
+#: Seconds between looks at a child that runs.
+POLL = 0.05
+#: Version of the objects that `--json` prints.
+JSON_SCHEMA = 1
+
+ERROR, INTERRUPTED = 2, 130
+
+
+# --- the terminal -----------------------------------------------------------------
+
+
+class Screen:
+    """Prints to standard output and shows progress on standard error.
+
+    Colour is used only on a terminal and never alone; a character that the
+    console cannot show is escaped, never an error.
+    """
+
+    def __init__(self, out: IO[str], err: IO[str], environ: Mapping[str, str]) -> None:
+        self._out, self._err = out, err
+        self._colour = out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        self._progress = err.isatty()
+        self._shown = 0
+
+    def print(self, text: str) -> None:
+        """Print a text and a newline."""
+        self.done()
+        _write(self._out, text + "\n")
+
+    def error(self, text: str) -> None:
+        """Print one line on standard error."""
+        self.done()
+        _write(self._err, f"hermes cassette: {text}\n")
+
+    def paint(self, text: str, colour: str) -> str:
+        """Colour a word: "green", "red", "yellow" or "dim"."""
+        code = {"green": "32", "red": "31", "yellow": "33", "dim": "2"}[colour]
+        return f"\033[{code}m{text}\033[0m" if self._colour else text
+
+    def progress(self, text: str) -> None:
+        """Show in one line what is waited for; nothing unless on a terminal."""
+        if self._progress:
+            self._erase()
+            _write(self._err, text[:78])
+            self._shown = min(len(text), 78)
+
+    def done(self) -> None:
+        """Erase the progress line."""
+        if self._shown:
+            self._erase()
+
+    def _erase(self) -> None:
+        _write(self._err, "\r" + " " * self._shown + "\r")
+        self._shown = 0
+
+
+def _write(stream: IO[str], text: str) -> None:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def quote(words: Sequence[str], windows: bool = os.name == "nt") -> str:
+    """Write a command line as a person would type it, in PowerShell on Windows."""
+    if not windows:
+        return shlex.join(words)
+    return " ".join(_powershell(word) for word in words)
+
+
+def _powershell(word: str) -> str:
+    if re.fullmatch(r"[\w./:\\=+-]+", word) and not word.startswith("-") or re.fullmatch(r"--?[A-Za-z][\w-]*", word):
+        return word
+    return "'" + word.replace("'", "''") + "'"
+
+
+# --- the commands ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command, as both doors know it.
+
+    `arguments` adds its arguments to a parser; `run` returns what to print and
+    the exit status.  `shell` and `session` say at which doors it is known.
+    """
+
+    name: str
+    help: str
+    example: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[Plugin, argparse.Namespace, Screen], int]
+    session: bool = False     #: also known as `/cassette NAME`
+    shell: bool = True        #: known as `hermes cassette NAME`
+
+
+def _named(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cassette", metavar="NAME", help="the cassette's name")
+
+
+def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
+    parser.add_argument("--in", dest="cassette_in", metavar="DIR", help=folder)
+    parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
+    parser.add_argument("--provider", dest="cassette_provider", metavar="P", help="the model's provider")
+    parser.add_argument(
+        "--skill", dest="cassette_skills", metavar="S", action="append", default=[],
+        help="preload a skill; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--timeout", dest="cassette_timeout", metavar="S", type=_seconds, default=DEFAULT_TIMEOUT,
+        help=f"seconds after which the session is stopped (default: {DEFAULT_TIMEOUT:g})",
+    )  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e7:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
+
+
+def _json_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", dest="cassette_json", action="store_true", help="print one JSON object instead")
+
+
+def _record_arguments(parser: argparse.ArgumentParser) -> None:
+    _named(parser)
+    parser.add_argument("--query", dest="cassette_query", metavar="TEXT", help="record this request now, headlessly")
+    parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
+    _child_arguments(parser, "the folder to work in (default: this one)")
+    _json_argument(parser)
+
+
+def _pin_arguments(parser: argparse.ArgumentParser) -> None:
+    _named(parser)
+    parser.add_argument("cassette_fact", metavar="FACT", nargs="+", help="the fact; put -- before one that starts with -")
+    parser.add_argument("--remove", dest="cassette_remove", action="store_true", help="remove the pin instead")
+
+
+def _run_arguments(parser: argparse.ArgumentParser) -> None:
+    _named(parser)
+    _child_arguments(parser, "the folder to work in (default: the recorded one)")
+    _json_argument(parser)
+
+
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
+    _named(parser)
+    parser.add_argument("--full", dest="cassette_full", action="store_true", help="print results and texts whole")
+    _json_argument(parser)
+
+
+# record
+
+
+def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    name = check_name(options.cassette)
+    if options.cassette_query is None:
+        screen.print(_recording_steps(name))
+        return 0
+    request = check_recordable(options.cassette_query)
+    check_replayable(request)
+    store = plugin.store()
+    store.prepare()
+    if store.exists(name) and not options.cassette_overwrite:
+        raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
+    folder = _work_folder(options.cassette_in or os.getcwd())
+    arm = _new_arm(plugin, "record", name, request, options.cassette_timeout, overwrite=options.cassette_overwrite)
+    with _armed(store, arm) as slot:
+        child = _run_child(plugin, store, arm, slot, options, folder, screen)
+        claim = store.read_value(store.claim_path(arm.id), parse_claim)
+        kept = store.read_value(store.ledger_path(arm.id), parse_state)
+    return _tell_recording(store, name, child, claim, kept, options, screen)
+
+
+def _recording_steps(name: str) -> str:
+    ask = ["hermes", "cassette", "record", name, "--query", "YOUR REQUEST"]
+    return textwrap.dedent(
+        f"""\
+        To record {name!r} in a session: start Hermes in the folder the question is about,
+        type the first line, then your request:
+
+          /cassette record {name}
+          YOUR REQUEST
+
+        Or headlessly, in that folder:
+
+          {quote(ask)}
+
+        Then pin the facts a good answer must contain, and replay:
+
+          {quote(["hermes", "cassette", "pin", name, "FACT"])}
+          {quote(["hermes", "cassette", "run", name])}"""
+    )
+
+
+def _tell_recording(
+    store: Store, name: str, child: Child, claim: Claim | None, kept: Mapping[str, Any] | None,
+    options: argparse.Namespace, screen: Screen,
+) -> int:  # fmt: skip
+    saved = kept is not None and kept["state"] == "saved"
+    if saved:
+        cassette, _ = store.read(name)
+        if options.cassette_json:
+            screen.print(json.dumps({"schema": JSON_SCHEMA, "saved": True, **_describe(store, name, cassette)}))
+            return 0
+        screen.print(_saved_report(name, cassette))
+        return 0
+    why = _why_nothing_saved(child, claim, kept)
+    if options.cassette_json:
+        screen.print(json.dumps({"schema": JSON_SCHEMA, "saved": False, "name": name, "why": why}))
+        return ERROR
+    raise CassetteError(f"nothing was saved as {name!r}: {why}")
+
+
+def _saved_report(name: str, cassette: Cassette) -> str:
+    calls, files = len(cassette.calls), len(cassette.snapshot.files)
+    lines = [
+        f"recorded {name} with {cassette.model or 'the default model'}",
+        f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}",
+        *(f"warning: {warning}" for warning in cassette.warnings),
+        "answer:",
+        textwrap.indent(cassette.answer, "  "),
+        "next:",
+        "  " + quote(["hermes", "cassette", "pin", name, "FACT"]),
+        "  " + quote(["hermes", "cassette", "run", name]),
+    ]
+    return "\n".join(lines)
+
+
+def _why_nothing_saved(child: Child, claim: Claim | None, kept: Mapping[str, Any] | None) -> str:
+    if kept is not None:
+        return str(kept["text"])
+    if claim is not None and claim.error:
+        return claim.error
+    if child.timed_out:
+        return "the session did not end in time and was stopped"
+    if child.code:
+        return f"hermes chat exited with status {child.code}: {_last_line(child.printed)}"
+    if claim is None:
+        return "no session took the recording; its tools ran live: is the plugin enabled in this profile?"
+    return "the turn ended without an answer"
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "it printed nothing"
+
+
+# pin
+
+
+def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    text = " ".join(options.cassette_fact)
+    pin = text.strip() if options.cassette_remove else check_pin(text)
+
+    def change(pins: tuple[str, ...]) -> tuple[str, ...]:
+        if options.cassette_remove:
+            if pin not in pins:
+                raise CassetteError(f"{options.cassette!r} has no pin {pin!r}: its pins are {_listed(pins)}")
+            return tuple(one for one in pins if one != pin)
+        if pin in pins:
+            raise CassetteError(f"{options.cassette!r} has the pin {pin!r} already")
+        return (*pins, pin)
+
+    pins = plugin.store().change_pins(options.cassette, change)
+    verb = "unpinned" if options.cassette_remove else "pinned"
+    screen.print(f"{verb} {pin!r}; {options.cassette} has {len(pins)} pin{'s' * (len(pins) != 1)}")
+    cassette, _ = plugin.store().read(options.cassette)
+    if not options.cassette_remove and not pin_holds(pin, cassette.answer):
+        screen.print(f"note: the recorded answer itself does not hold {pin!r}")
+    return 0
+
+
+def _listed(pins: Sequence[str]) -> str:
+    return ", ".join(repr(pin) for pin in pins) or "none"
+
+
+# list and show
+
+
+def _list(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    store = plugin.store()
+    rows = [_row(store, name) for name in store.names()]
+    if options.cassette_json:
+        screen.print(json.dumps({"schema": JSON_SCHEMA, "cassettes": rows}))
+        return 0
+    if not rows:
+        screen.print("no cassettes yet: hermes cassette record NAME says how to make one")
+        return 0
+    screen.print(_table(rows, screen))
+    return 0
+
+
+def _row(store: Store, name: str) -> dict[str, Any]:
+    """What `list` tells of one cassette; a broken one is told as such."""
+    try:
+        summary = store.summary(name)
+    except CassetteError as error:
+        return {"name": name, "error": str(error)}
+    last = next(iter(store.last_runs(name, 1)), {})
+    return {
+        "name": name, "calls": summary.calls, "files": summary.files, "pins": len(summary.pins),
+        "last": {key: last.get(key, "") for key in ("result", "model")} if last else None,
+        "warnings": list(summary.warnings),
+    }  # fmt: skip
+
+
+_HEADINGS = ("name", "calls", "files", "pins", "last", "model")
+
+
+def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
+    cells = [_HEADINGS] + [
+        (r["name"], r["calls"], r["files"], r["pins"], (r["last"] or {}).get("result", "-"),
+         (r["last"] or {}).get("model", "-"))
+        if "error" not in r else (r["name"], "-", "-", "-", "broken", "-")
+        for r in rows
+    ]  # fmt: skip
+    texts = [[str(cell) for cell in row] for row in cells]
+    widths = [max(len(row[column]) for row in texts) for column in range(len(_HEADINGS))]
+    widths[0] = min(widths[0], 32)
+    lines = []
+    for number, row in enumerate(texts):
+        lines.append(_line(row, widths, screen if number else None))
+        if number:
+            found = rows[number - 1]
+            notes = [found["error"]] if "error" in found else found["warnings"]
+            for note in notes:
+                lines += textwrap.wrap(note, 76, initial_indent="  ! ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> str:
+    parts = []
+    for column, (text, width) in enumerate(zip(row, widths)):
+        padded = text.rjust(width) if 1 <= column <= 3 else text.ljust(width)
+        parts.append(_coloured(padded, text, screen) if column == 4 and screen else padded)
+    return "  ".join(parts).rstrip()
+
+
+_COLOURS = {"PASS": "green", "FAIL": "red", "DIVERGED": "yellow", "INVALID": "red", "broken": "red"}
+
+
+def _coloured(shown: str, result: str, screen: Screen) -> str:
+    return screen.paint(shown, _COLOURS[result]) if result in _COLOURS else shown
+
+
+def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
+    """A cassette as `--json` shows it: everything but the texts of results and files."""
+    return {
+        "name": name, "path": str(store.path(name)), "request": cassette.request, "answer": cassette.answer,
+        "model": cassette.model, "cwd": cassette.cwd, "recorded_at": cassette.recorded_at,
+        "host": vars(cassette.host), "pins": list(cassette.pins), "warnings": list(cassette.warnings),
+        "calls": [{"tool": call.tool, "args": call.args} for call in cassette.calls],
+        "not_kept": list(cassette.not_kept),
+        "files": {path: file.size for path, file in cassette.snapshot.files.items()},
+        "skipped": dict(cassette.snapshot.skipped),
+    }  # fmt: skip
+
+
+def _show(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    store = plugin.store()
+    name = options.cassette
+    cassette, _ = store.read(name)
+    runs = store.last_runs(name, 5)
+    if options.cassette_json:
+        described = {"schema": JSON_SCHEMA, **_describe(store, name, cassette), "runs": runs}
+        if options.cassette_full:
+            described["results"] = [call.result for call in cassette.calls]
+            described["texts"] = {path: file.text for path, file in cassette.snapshot.files.items()}
+        screen.print(json.dumps(described))
+        return 0
+    screen.print("\n".join(_shown(store, name, cassette, runs, options.cassette_full, screen)))
+    return 0
+
+
+def _shown(
+    store: Store, name: str, cassette: Cassette, runs: Sequence[Mapping[str, Any]], full: bool, screen: Screen
+) -> Iterator[str]:
+    host = cassette.host
+    yield f"{name}, recorded {cassette.recorded_at} with {cassette.model or 'an unnamed model'}"
+    yield f"by Hermes {host.hermes or 'of unknown version'} on {host.platform or 'an unknown platform'}"
+    yield f"in {cassette.cwd or 'an unknown folder (no snapshot)'}"
+    yield from _block("request", [cassette.request])
+    yield from _block("answer", [cassette.answer])
+    yield from _block(f"pins ({len(cassette.pins)})", cassette.pins)
+    yield from _block(f"calls ({len(cassette.calls)})", _told_calls(cassette, full))
+    if cassette.not_kept:
+        yield from _block(f"calls not kept ({len(cassette.not_kept)})", [", ".join(cassette.not_kept)])
+    yield from _block(f"snapshot files ({len(cassette.snapshot.files)})", _told_files(cassette, full))
+    if skipped := cassette.snapshot.skipped:
+        yield from _block(f"skipped files ({sum(skipped.values())})", [f"{n} {why}" for why, n in skipped.items()])
+    yield from _block("warnings", cassette.warnings)
+    yield from _block("last runs", [_told_run(run, screen) for run in runs])
+    yield f"path {store.path(name)}"
+    yield f"runs {store.runs(name)}"
+
+
+def _block(title: str, texts: Sequence[str]) -> Iterator[str]:
+    if texts:
+        yield f"{title}:"
+        yield from (textwrap.indent(text, "  ") for text in texts)
+
+
+def _told_calls(cassette: Cassette, full: bool) -> list[str]:
+    told = []
+    for call in cassette.calls:
+        line = f"{call.tool} {_compact(call.args)}"
+        if full:
+            result = call.result if isinstance(call.result, str) else _compact(call.result)
+            told.append(line + "\n" + textwrap.indent(result, "  "))
+        else:
+            told.append(line if len(line) <= 110 else line[:107] + "...")
+    return told
+
+
+def _told_files(cassette: Cassette, full: bool) -> list[str]:
+    files = cassette.snapshot.files.items()
+    if full:
+        return [f"{path} ({file.size} bytes)\n" + textwrap.indent(file.text, "  ") for path, file in files]
+    return [f"{path} ({file.size} bytes)" for path, file in files]
+
+
+def _told_run(run: Mapping[str, Any], screen: Screen) -> str:
+    result = str(run.get("result", "?"))
+    held = sum(bool(pin.get("ok")) for pin in run.get("pins", ()) if isinstance(pin, dict))
+    parts = [str(run.get("at", "")), _coloured(result, result, screen), str(run.get("model", ""))]
+    return "  ".join(parts) + f"  pins {held}/{len(run.get('pins', ()))}  {run.get('path', '')}"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+
+
+# run
+
+
+def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    store = plugin.store()
+    store.prepare()
+    store.sweep_handovers(time.time())
+    name = options.cassette
+    cassette, sha = store.read(name)
+    if not cassette.pins:
+        raise CassetteError(f"{name!r} has no pin, so nothing could fail: hermes cassette pin {name} FACT")
+    check_replayable(cassette.request)
+    refuse_foreign_runtime(options.cassette_provider, host_config())
+    folder = _work_folder(options.cassette_in or _recorded_folder(cassette))
+    arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, cassette_sha=sha)
+    started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
+    with _armed(store, arm) as slot:
+        child = _run_child(plugin, store, arm, slot, options, folder, screen)
+        claim, claim_fault = _evidence(store, store.claim_path(arm.id), parse_claim)
+        ledger, ledger_fault = _evidence(store, store.ledger_path(arm.id), parse_ledger)
+        left_over = store.arm_path.exists()
+    seconds = time.monotonic() - started
+    reasons = doubts(arm, ledger, claim, child, same_answer) + claim_fault + ledger_fault
+    if left_over and claim is not None:
+        reasons.append("the arm was left over")
+    verdict = grade(cassette.pins, len(cassette.calls), ledger, reasons)
+    model = ledger.model if ledger and ledger.model else options.cassette_model or "the default model"
+    run = _run_file(arm, at, seconds, model, options, folder, verdict, ledger, claim, child, sha)
+    path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
+    if options.cassette_json:
+        screen.print(json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}))
+    else:
+        screen.print(verdict_text(name, model, seconds, verdict, screen))
+    return verdict.exit_code
+
+
+def _evidence(store: Store, path: Path, parse: Callable[[bytes, str], Any]) -> tuple[Any, list[str]]:
+    """Read a claim or ledger; one that cannot be trusted is a reason, not a crash."""
+    try:
+        return store.read_value(path, parse), []
+    except CassetteError as error:
+        return None, [f"a hand-over file cannot be trusted: {error}"]
+
+
+def _recorded_folder(cassette: Cassette) -> str:
+    if not cassette.cwd:
+        raise CassetteError(f"{cassette.name!r} does not know its folder: name one with --in DIR")
+    return cassette.cwd
+
+
+def _work_folder(path: str) -> str:
+    folder = os.path.abspath(os.path.expanduser(path))
+    if not os.path.isdir(folder):
+        raise CassetteError(f"the folder {folder} does not exist: make it, or name another with --in DIR")
+    return folder
+
+
+def refuse_foreign_runtime(provider: str | None, config: Mapping[str, Any]) -> None:
+    """Refuse a runtime that runs its tools outside Hermes, where no middleware sees them.
+
+    :raises CassetteError: for the Copilot ACP provider and the Codex app server.
+    """
+    model = config.get("model")
+    model = model if isinstance(model, Mapping) else {}
+    named = str(provider or model.get("provider") or "").strip().lower()
+    runtime = " ".join(str(model.get(key, "")) for key in ("api_mode", "openai_runtime", "runtime")).lower()
+    if "acp" in re.split(r"[^a-z]+", named):
+        raise CassetteError(f"provider {named!r} runs its tools outside Hermes: it cannot be replayed; name another")
+    if "codex_app_server" in runtime:
+        raise CassetteError("the codex_app_server runtime runs its tools outside Hermes: switch it off to replay")
+
+
+def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen: Screen) -> str:
+    """Write a verdict as `run` prints it."""
+    misses = len(verdict.misses)
+    noted = f" (also {misses} cassette miss{'es' * (misses != 1)})" if verdict.result == "FAIL" and misses else ""
+    held = sum(ok for _, ok in verdict.pins)
+    lines = [f"{name} with {model} ({seconds:.0f}s)"]
+    lines.append(f"result {_coloured(verdict.result, verdict.result, screen)}{noted}")
+    lines += [f"reason: {reason}" for reason in verdict.reasons]
+    lines.append(f"pins {held}/{len(verdict.pins)}")
+    for pin, ok in verdict.pins:
+        lines.append(f"{screen.paint('[ok]', 'green') if ok else screen.paint('[--]', 'red')} {pin}")
+    lines.append(f"path {verdict.path}")
+    for miss in verdict.misses:
+        lines.append(f"miss: {miss.tool} {_compact(miss.args)}")
+        lines += [f"      {note}" for note in (miss.reason, miss.nearest) if note]
+    return "\n".join(lines)
+
+
+def _run_file(
+    arm: Arm, at: datetime.datetime, seconds: float, model: str, options: argparse.Namespace, folder: str,
+    verdict: Verdict, ledger: Ledger | None, claim: Claim | None, child: Child, sha: str,
+) -> dict[str, Any]:  # fmt: skip
+    """Everything that explains a result a month later."""
+    return {
+        "name": arm.name, "run": arm.id, "at": at.isoformat(timespec="seconds"), "seconds": round(seconds, 1),
+        "result": verdict.result, "exit_code": verdict.exit_code, "reasons": list(verdict.reasons),
+        "pins": [{"pin": pin, "ok": ok} for pin, ok in verdict.pins],
+        "path": verdict.path, "answer": ledger.answer if ledger else "",
+        "calls": [json.loads(to_json(call)) for call in ledger.calls] if ledger else [],
+        "misses": [
+            {"tool": miss.tool, "args": miss.args, "reason": miss.reason, "nearest": miss.nearest}
+            for miss in verdict.misses
+        ],
+        "model": model, "provider": options.cassette_provider or "", "skills": options.cassette_skills,
+        "folder": folder, "host": arm.host, "hermes": claim.facts.hermes if claim else hermes_version(),
+        "plugin": arm.plugin, "fingerprint": arm.fingerprint, "cassette_sha256": sha,
+        "sessions": list(ledger.sessions) if ledger else [],
+        "child": {"code": child.code, "timed_out": child.timed_out, "session": child.session},
+    }  # fmt: skip
+
+
+# --- arms --------------------------------------------------------------------------------
+
+
+def _new_arm(
+    plugin: Plugin, kind: str, name: str, request: str, timeout: float, cassette_sha: str = "", overwrite: bool = False
+) -> Arm:
+    if yolo_set(os.environ) and kind == "run":
+        pass  # the child's environment goes without it
+    return Arm(
+        id=secrets.token_hex(12), kind=kind, name=name, request=request, host=host_kind(plugin.ctx),
+        created=time.time(), timeout=timeout, plugin=plugin.facts.plugin,
+        fingerprint=plugin.facts.fingerprint, cassette_sha=cassette_sha, overwrite=overwrite,
+    )  # fmt: skip
+
+
+def host_kind(ctx: Any) -> str:
+    """Where `hermes chat` hosts its session: in the "process" itself, or in a "gateway".
+
+    From 0.23 a gateway hosts it; `session_cwd` came with that version.
+    """
+    return "gateway" if callable(getattr(ctx, "session_cwd", None)) else "process"
+
+
+@contextlib.contextmanager
+def _armed(store: Store, arm: Arm) -> Iterator[FileLock]:
+    """Put an arm in the one waiting place of the profile, and clean up after it.
+
+    :raises CassetteError: if another run waits there.
+    """
+    slot = store.waiting()
+    if not slot.try_acquire():
+        raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
+    try:
+        with store.lock():
+            write_atomically(store.arm_path, to_json(arm))  # an arm lying there belongs to the dead
+        yield slot
+    finally:
+        with contextlib.suppress(CassetteError), store.lock():
+            left = store.read_value(store.arm_path, parse_arm)
+            if left is not None and left.id == arm.id:
+                store.arm_path.unlink(missing_ok=True)
+        slot.release()
+        for path in (store.claim_path(arm.id), store.ledger_path(arm.id)):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _age(store: Store) -> str:
+    with contextlib.suppress(CassetteError):
+        other = store.read_value(store.arm_path, parse_arm)
+        if other is not None:
+            return f" (armed {max(0.0, time.time() - other.created):.0f} s ago, for {other.name!r})"
+    return ""
+
+
+# --- child processes ------------------------------------------------------------------------
+
+#: Taken from the child's environment: approval bypasses, and what ties it to
+#: another session, task or front end.
+_DROPPED = re.compile(
+    r"HERMES_(YOLO_MODE|ACCEPT_HOOKS|NONINTERACTIVE|INTERACTIVE|EXEC_ASK|TUI|PLATFORM|CRON_.*|SESSION_.*|UI_SESSION_ID"
+    r"|KANBAN_.*|SINGLE_QUERY_MODE|APPROVAL.*)\Z"
+)
+
+
+def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str]:
+    """The environment of a child: ours, without approval bypasses."""
+    kept = {k: v for k, v in environ.items() if not _DROPPED.match(k.upper())}
+    for name in (RUN_VARIABLE, RECORD_VARIABLE):
+        kept.pop(name, None)
+    return {**kept, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1", **added}
+
+
+def find_hermes(
+    argv0: str, which: Callable[[str], str | None] = shutil.which, windows: bool = os.name == "nt"
+) -> str:
+    """The `hermes` that runs this command, or the one on PATH.
+
+    :raises CassetteError: if there is none, or it is a batch file.
+    """
+    own = os.path.abspath(argv0) if argv0 else ""
+    stem = os.path.basename(own).lower().partition(".")[0]
+    if windows and own and not os.path.splitext(own)[1]:
+        own += ".exe"
+    launcher = own if stem.startswith("hermes") and os.path.isfile(own) and not own.endswith(".py") else which("hermes")
+    if not launcher:
+        raise CassetteError("cannot find hermes: put it on PATH and try again")
+    if windows and launcher.lower().endswith((".bat", ".cmd")):
+        raise CassetteError(
+            f"{launcher} is a batch file, and cmd.exe would read the request anew: put hermes.exe first on PATH"
+        )
+    return launcher
+
+
+def chat_arguments(hermes: str, query: str, options: argparse.Namespace, folder: str, version: str) -> list[str]:
+    """The argument list of a `hermes chat -Q` child; the query is one argument."""
+    if "\0" in query:
+        raise CassetteError("the request holds a NUL character: no command line can carry it")
+    words = [hermes, "chat", "-Q", f"--query={query}"]
+    if options.cassette_model:
+        words.append(f"--model={options.cassette_model}")
+    if options.cassette_provider:
+        words.append(f"--provider={options.cassette_provider}")
+    for skill in options.cassette_skills:
+        words.append(f"--skills={skill}")
+    if _at_least(version, 0, 20):
+        words.append(f"--in={folder}")
+    return words
+
+
+def _at_least(version: str, major: int, minor: int) -> bool:
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return bool(found) and (int(found.group(1)), int(found.group(2))) >= (major, minor)
+
+
+def _run_child(
+    plugin: Plugin, store: Store, arm: Arm, slot: FileLock, options: argparse.Namespace, folder: str, screen: Screen
+) -> Child:
+    """Start the session that an arm waits for, and wait for its end."""
+    hermes = find_hermes(sys.argv[0])
+    if arm.host == "gateway":
+        screen.progress("asking the gateway ...")
+        ping_gateway(plugin, store, hermes, folder)
+    variable = RUN_VARIABLE if arm.kind == "run" else RECORD_VARIABLE
+    added = {variable: arm.id} if arm.host == "process" else {}
+    words = chat_arguments(hermes, arm.request, options, folder, plugin.facts.hermes)
+    started = time.monotonic()
+
+    def waiting() -> None:
+        claimed = store.claim_path(arm.id).exists()
+        if claimed:
+            slot.release()  # the next run may arm while this one goes on
+        what = "the model" if claimed else "a session"
+        screen.progress(f"waiting for {what} ({time.monotonic() - started:.0f} s) ...")
+
+    code, timed_out, printed, told = run_process(
+        words, folder, child_environment(os.environ, **added), arm.timeout, waiting
+    )
+    sessions = re.findall(r"^session_id: (\S+)\s*$", told, re.MULTILINE)
+    return Child(code, timed_out, sessions[-1] if sessions else "", printed)
+
+
+def run_process(
+    words: Sequence[str], folder: str, environ: Mapping[str, str], timeout: float, waiting: Callable[[], None]
+) -> tuple[int | None, bool, str, str]:
+    """Run a process to its end and return (status, timed out, stdout, stderr).
+
+    Its output goes to two temporary files that vanish with it.  At the time-out
+    (seconds), and on any error here, its whole process group is ended.
+
+    :raises CassetteError: if it cannot be started.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen(
+                list(words), cwd=folder, env=dict(environ), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                **_own_group(),
+            )  # fmt: skip
+        except OSError as error:
+            raise CassetteError(f"cannot start {words[0]} ({error.strerror or error})") from error
+        deadline, timed_out = time.monotonic() + timeout, False
+        try:
+            while process.poll() is None and not timed_out:
+                timed_out = time.monotonic() >= deadline
+                waiting()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(POLL)
+        finally:
+            if process.poll() is None or timed_out:
+                _end_group(process)
+        return process.returncode, timed_out, _text(out), _text(err)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace").replace("\r\n", "\n")
+
+
+def _own_group() -> dict[str, Any]:
+    if os.name == "nt":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    return {"start_new_session": True}
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a child and everything it started; first kindly, then for good."""
+    if os.name == "nt":
+        subprocess.run(
+            ["taskkill", "/T", "/F", "/PID", str(process.pid)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+    else:
+        for sent in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, sent)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(3.0 if sent == signal.SIGTERM else 10.0)
+    process.wait()
+
+
+def ping_gateway(plugin: Plugin, store: Store, hermes: str, folder: str) -> None:
+    """Ask the gateway what it runs, and refuse unless it is exactly this plugin.
+
+    :raises CassetteError: at silence, other code, or an approval bypass.
+    """
+    nonce = secrets.token_hex(8)
+    path = store.ping_path(nonce)
+    words = [hermes, "chat", "-Q", f"--query=/cassette ping {nonce}"]
+    try:
+        run_process(words, folder, child_environment(os.environ), PING_TIMEOUT, lambda: None)
+        answer = store.read_value(path, lambda data, file: Fields(parse_json(data, file), file))
+    finally:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+    if answer is None:
+        raise CassetteError("the gateway did not answer the ping: is it running with this plugin enabled?"
+                            " Run hermes gateway restart")  # fmt: skip
+    if answer.get("model", bool, False):
+        raise CassetteError("this host sends slash commands to the model: its sessions cannot be checked before a run")
+    facts = parse_facts(answer)
+    if (facts.plugin, facts.fingerprint) != (plugin.facts.plugin, plugin.facts.fingerprint):
+        raise CassetteError(
+            f"the gateway runs other plugin code (version {facts.plugin}) than this command ({plugin.facts.plugin}):"
+            " run hermes gateway restart"
+        )
+    if facts.yolo:
+        raise CassetteError("HERMES_YOLO_MODE is set in the gateway: unset it and run hermes gateway restart")
+
+
+# --- the printed answer -------------------------------------------------------------------------
+
+#: Lines that some versions print before the answer.
+_BANNERS = re.compile(
+    r"\s*(⚠ tirith security scanner enabled but not available\b.*"
+    r"|⚠️?\s+Reached maximum iterations \(\d+\)\. Requesting summary\.\.\."
+    r"|⟳ compacting context.*)?\s*\Z"
+)
+
+
+def same_answer(printed: str, answer: str) -> bool:
+    """Whether what a child printed is the claimed turn's answer.
+
+    Hermes may print its redacted copy, and some versions print known warning
+    lines first; nothing else is accepted.
+    """
+    shown = printed.strip()
+    wanted = [answer.replace("\r\n", "\n").strip()]
+    if (redact := hermes_redactor()) is not None:
+        with contextlib.suppress(Exception):
+            wanted.append(str(redact(wanted[0], False)).strip())
+    wanted += [plain for text in list(wanted) if (plain := _redacted_for_print(text)) is not None]
+    return any(text and shown.endswith(text) and _is_banner(shown[: len(shown) - len(text)]) for text in wanted)
+
+
+def _redacted_for_print(text: str) -> str | None:
+    try:
+        from agent.redact import redact_sensitive_text
+
+        return str(redact_sensitive_text(text)).strip()
+    except Exception:
+        return None
+
+
+def _is_banner(text: str) -> bool:
+    return (not text or text.endswith("\n")) and all(_BANNERS.match(line) for line in text.splitlines())
+
+
+# --- commands of a session ------------------------------------------------------------------------
+
+
+def _session_record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    screen.print(plugin.arm_recording(options.cassette, options.cassette_overwrite))
+    return 0
+
+
+def _session_stop(plugin: Plugin, _: argparse.Namespace, screen: Screen) -> int:
+    screen.print(plugin.stop_recording())
+    return 0
+
+
+def _session_status(plugin: Plugin, _: argparse.Namespace, screen: Screen) -> int:
+    screen.print(plugin.status())
+    return 0
+
+
+def _session_ping(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    screen.print(plugin.answer_ping(options.cassette_nonce))
+    return 0
+
+
+def _session_record_arguments(parser: argparse.ArgumentParser) -> None:
+    _named(parser)
+    parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
+
+
+def _nothing(_: argparse.ArgumentParser) -> None:
+    pass
+
+
+def _nonce(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("cassette_nonce")
+
+
+SHELL_COMMANDS = (
+    Command("record", "Record a request now, or say how to record a session",
+            'hermes cassette record login --query "Which port does the auth server bind?"', _record_arguments, _record),
+    Command("pin", "Add a fact that a good answer must contain, or remove one",
+            "hermes cassette pin login auth.py", _pin_arguments, _pin),
+    Command("run", "Replay a cassette against a model and print the verdict",
+            "hermes cassette run login --model gpt-oss:20b", _run_arguments, _run),
+    Command("list", "List the cassettes", "hermes cassette list", _json_argument, _list),
+    Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, _show),
+)  # fmt: skip
+
+SESSION_COMMANDS = (
+    Command("record", "Record this session's next turn", "/cassette record login",
+            _session_record_arguments, _session_record),
+    Command("stop", "Cancel a recording that has not been saved", "/cassette stop", _nothing, _session_stop),
+    Command("status", "Show what this session is doing, and the outcome of the last save",
+            "/cassette status", _nothing, _session_status),
+    Command("pin", "Add a fact that a good answer must contain", "/cassette pin login auth.py", _pin_arguments, _pin),
+    Command("list", "List the cassettes", "/cassette list", _json_argument, _list),
+    Command("ping", argparse.SUPPRESS, "", _nonce, _session_ping),
+)  # fmt: skip
+
+
+# --- the doors ----------------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the commands to the parser that Hermes made for `hermes cassette`."""
+    commands = parser.add_subparsers(dest="cassette_command", metavar="COMMAND", required=True)
+    for command in SHELL_COMMANDS:
+        one = commands.add_parser(
+            command.name, help=command.help, description=f"{command.help}.",
+            epilog=f"example: {command.example}",
+        )  # fmt: skip
+        command.arguments(one)
+        one.set_defaults(cassette_run=command.run)
+
+
+def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
+    """Run one `hermes cassette` command and exit with its status.
+
+    Hermes 0.19 ignores what a handler returns, so the status is always raised.
+    """
+    screen = Screen(sys.stdout, sys.stderr, os.environ)
+    try:
+        status = options.cassette_run(plugin, options, screen)
+    except CassetteError as error:
+        screen.error(_one_line(str(error)))
+        status = ERROR
+    except KeyboardInterrupt:
+        screen.error("interrupted: nothing was graded")
+        status = INTERRUPTED
+    except BrokenPipeError:
+        status = ERROR
+    finally:
+        screen.done()
+    sys.exit(status)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _SlashParser(argparse.ArgumentParser):
+    """A parser whose mistakes are errors of ours: it must never end the host."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CassetteError(f"{message}; usage: {self.format_usage()[7:].strip()}")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        raise CassetteError(message or "")
+
+
+def slash(plugin: Plugin, raw: str) -> str:
+    """Run one `/cassette` command and return its text.  Never raises."""
+    printed = _Lines()
+    try:
+        _slash(plugin, raw.strip(), Screen(printed, printed, {"NO_COLOR": "1"}))
+    except CassetteError as error:
+        printed.write(_one_line(str(error)) + "\n")
+    except Exception as error:
+        printed.write(f"internal error: {type(error).__name__}: {error}\n")
+    return printed.text.rstrip("\n")
+
+
+def _slash(plugin: Plugin, raw: str, screen: Screen) -> None:
+    word, _, rest = raw.partition(" ")
+    command = next((one for one in SESSION_COMMANDS if one.name == word), None)
+    if command is None:
+        screen.print(_session_help(word))
+        return
+    parser = _SlashParser(prog=f"/cassette {command.name}", add_help=False)
+    command.arguments(parser)
+    options = parser.parse_args(_words(command.name, rest))
+    command.run(plugin, options, screen)
+
+
+def _words(command: str, rest: str) -> list[str]:
+    r"""Split a slash command's text; a fact keeps its blanks, quotes and `\`."""
+    words = rest.split()
+    if command != "pin" or len(words) < 2:
+        return words
+    name, fact = rest.split(None, 1)
+    fact = fact.strip()
+    if fact[0] == fact[-1] and fact[0] in "\"'" and len(fact) > 1:
+        fact = fact[1:-1]
+    return [name, "--", fact]
+
+
+def _session_help(word: str) -> str:
+    known = [command for command in SESSION_COMMANDS if command.help is not argparse.SUPPRESS]
+    head = f"there is no /cassette {word}; " if word and word != "help" else ""
+    width = max(len(command.example) for command in known)
+    lines = [f"  {command.example.ljust(width)}  {command.help}" for command in known]
+    return head + "commands:\n" + "\n".join(lines)
+
+
+class _Lines:
+    """Collects what a slash command prints."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return False

@@ -1,0 +1,702 @@
+"""What the host tells us about a turn: it starts, it ends.
+
+At a turn's start an arm becomes a claim and a binding; at its end a recording
+becomes a cassette and a replay becomes a ledger.  A hook never raises into the
+host, and keeps nothing of a session that is neither recorded nor replayed.
+
+The few things that the plugin asks of Hermes itself are asked here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import logging
+import os
+import re
+import shutil
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Callable, Mapping, Sequence
+
+from .cassette_store import (
+    Arm,
+    Call,
+    Cassette,
+    CassetteError,
+    Claim,
+    Facts,
+    Host,
+    Ledger,
+    Snapshot,
+    Store,
+    check_name,
+    parse_arm,
+    parse_claim,
+    parse_json,
+    to_json,
+    write_atomically,
+)
+from .middleware import Bindings, Recording, Replay, Slot
+from .snapshot import Workspace, hermes_redactor, is_guard_stub, keep_verdict, take_snapshot
+
+log = logging.getLogger(__name__)
+
+PLUGIN = "session-cassettes"
+
+#: Environment variable that gives a child of `run` the arm it must claim. Such
+#: a process exists for one replay: no tool runs in it, claimed or not.
+RUN_VARIABLE = "SESSION_CASSETTES_RUN"
+#: The same for a child of `record --query`, where tools run live.
+RECORD_VARIABLE = "SESSION_CASSETTES_RECORD"
+
+#: Seconds after which `/cassette record` no longer holds.
+ARM_LIFETIME = 3600.0
+#: Seconds that a turn's end may spend on its snapshot.
+SNAPSHOT_SECONDS = 8.0
+#: Seconds after which a hook no longer claims, where the host has no limit of its own.
+CLAIM_SECONDS = 20.0
+
+
+# --- what we ask of Hermes ------------------------------------------------------
+
+
+def data_dir() -> Path:
+    """The plugin's data folder in the active profile; it may not exist yet."""
+    try:
+        from plugins.plugin_storage import plugin_data_dir
+    except ImportError:  # Hermes before 0.22
+        from hermes_constants import get_hermes_home
+
+        return Path(get_hermes_home()) / "plugin-data" / PLUGIN
+    return Path(plugin_data_dir(PLUGIN))
+
+
+def hermes_version() -> str:
+    """The running Hermes's version, or "" outside Hermes."""
+    return str(getattr(sys.modules.get("hermes_cli"), "__version__", ""))
+
+
+def session_env(name: str) -> str:
+    """What the host has bound for the session it is serving, or ""."""
+    try:
+        from gateway.session_context import get_session_env
+    except ImportError:
+        return ""
+    return str(get_session_env(name, "") or "")
+
+
+def host_config() -> Mapping[str, Any]:
+    """Hermes's configuration, or {} where it cannot be had."""
+    try:
+        from hermes_cli.config import load_config
+
+        found = load_config()
+    except Exception:  # a broken configuration is the host's to report
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def plugin_facts() -> Facts:
+    """What this process may say of itself: version, fingerprint, id and approval bypass."""
+    folder = Path(__file__).resolve().parent
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.py"), folder / "plugin.yaml"]):
+        data = path.read_bytes().replace(b"\r\n", b"\n")
+        digest.update(f"{path.name} {len(data)}\n".encode())
+        digest.update(data)
+    found = re.search(r"^version:\s*(\S+)", (folder / "plugin.yaml").read_text("utf-8"), re.MULTILINE)
+    version = found.group(1).strip("\"'") if found else ""
+    return Facts(version, digest.hexdigest(), os.getpid(), yolo_set(os.environ), hermes_version())
+
+
+def yolo_set(environ: Mapping[str, str]) -> bool:
+    """Whether HERMES_YOLO_MODE is set to anything but a plain no."""
+    return environ.get("HERMES_YOLO_MODE", "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
+# --- requests ---------------------------------------------------------------------
+
+#: A reference that Hermes expands before the model sees it (`agent/context_references.py`).
+_REFERENCE = re.compile(r"(?<![\w/])@(?:(?:diff|staged)\b|(?:file|folder|git|url):\S)")
+_ATTACHED = re.compile(r"^--- (?:Attached Context|Context Warnings) ---$", re.MULTILINE)
+
+
+def normal_request(text: str) -> str:
+    """The form in which a request is stored and compared."""
+    return text.replace("\r\n", "\n").strip()
+
+
+def check_recordable(message: Any) -> str:
+    """Return the request as it is stored, or refuse it.
+
+    :raises CassetteError: if it has an image, an @ reference or attached
+        context, whose content a replay could not give again.
+    """
+    if not isinstance(message, str):
+        raise CassetteError("a request with an image or another attachment cannot be recorded: send plain text")
+    request = normal_request(message)
+    if not request:
+        raise CassetteError("an empty request cannot be recorded: send a question")
+    if _ATTACHED.search(request):
+        raise CassetteError("a request with attached context cannot be recorded: let the agent read the files itself")
+    if found := _REFERENCE.search(request):
+        word = request[found.start() :].split()[0]
+        raise CassetteError(f"a request with the reference {word!r} cannot be recorded: name the file without '@'")
+    return request
+
+
+def check_replayable(request: str) -> None:
+    """Refuse a request that a headless session would not take as plain text.
+
+    :raises CassetteError: if it starts with `/` or `!`, or cannot be recorded.
+    """
+    check_recordable(request)
+    if request[0] in "/!":
+        raise CassetteError(
+            f"a request that starts with {request[0]!r} cannot be replayed: Hermes would take it for a command"
+        )
+
+
+# --- where a session works -----------------------------------------------------------
+
+
+def session_cwd(ctx: Any, session: str) -> str:
+    """The session's working directory, or "" where it cannot be known for sure.
+
+    Hermes 0.23 tells it.  Before, a session of its own process works in
+    `resolve_agent_cwd()`, and the session's row in Hermes's database must say
+    the same; in a process that hosts many sessions only the row counts.
+    """
+    if str(os.environ.get("TERMINAL_ENV", "local")).strip().lower() not in ("", "local"):
+        return ""  # tools run in a container or on another machine
+    told = getattr(ctx, "session_cwd", None)
+    if callable(told):
+        try:
+            return _folder(told())
+        except Exception:
+            return ""
+    row = _folder(_cwd_in_database(session))
+    if hosts_many_sessions():
+        return row
+    here = _folder(_agent_cwd())
+    return here if not row or _same_folder(row, here) else ""
+
+
+def _folder(path: Any) -> str:
+    return str(path) if path and os.path.isabs(str(path)) and os.path.isdir(str(path)) else ""
+
+
+def _same_folder(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _agent_cwd() -> str:
+    try:
+        from agent.runtime_cwd import resolve_agent_cwd
+
+        return str(resolve_agent_cwd())
+    except Exception:  # a deleted working directory, or a host without the helper
+        return ""
+
+
+def _cwd_in_database(session: str) -> str:
+    """The session's folder in Hermes's own database, opened read-only, or ""."""
+    try:
+        from hermes_state import SessionDB
+
+        database = SessionDB(read_only=True) if _takes(SessionDB, "read_only") else SessionDB()
+        try:
+            return str((database.get_session(session) or {}).get("cwd") or "")
+        finally:
+            database.close()
+    except Exception:
+        return ""
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    import inspect
+
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def hosts_many_sessions() -> bool:
+    """Whether this process serves several sessions: a TUI or messaging gateway."""
+    return any(name in sys.modules for name in ("tui_gateway.server", "gateway.run"))
+
+
+_PING = re.compile(r"/cassette ping ([0-9a-f]{16})")
+
+
+# --- turns -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The start of a turn, as the host told it."""
+
+    session: str
+    id: str
+    message: Any
+    first: bool
+    platform: str
+    model: str
+    parent: str
+
+
+class Plugin:
+    """One loaded plugin: its bindings, its facts, and the host's callbacks."""
+
+    def __init__(self, ctx: Any, environ: Mapping[str, str] = os.environ) -> None:
+        self.ctx = ctx
+        self.facts = plugin_facts()
+        self.run_arm = environ.get(RUN_VARIABLE, "")
+        self.record_arm = environ.get(RECORD_VARIABLE, "")
+        self.bindings = Bindings(locked=bool(self.run_arm))
+        self.foreground = ""      # the session of this process's last turn of a person
+        self._pending: dict[str, Any] | None = None  # a recording whose session is not known yet
+        self._close_claims_of_a_reload()
+
+    def store(self) -> Store:
+        """The data folder of the active profile, looked up anew: profiles change."""
+        return Store(data_dir())
+
+    def _close_claims_of_a_reload(self) -> None:
+        """Close sessions that this process claimed before the plugin was loaded again.
+
+        Their bindings died with the old module; their tools must not wake up.
+        """
+        try:
+            store = self.store()
+            for path in (store.root / "claims").glob("*.json"):
+                claim = store.read_value(path, parse_claim)
+                if claim and claim.facts.pid == os.getpid():
+                    self.bindings.close_session(claim.session)
+        except Exception as error:
+            log.debug("earlier claims could not be read: %s", error)
+
+    # the host's callbacks
+
+    def pre_llm_call(
+        self, session_id: str = "", turn_id: str = "", user_message: Any = "", is_first_turn: bool = False,
+        model: str = "", platform: str = "", parent_session_id: str = "", **_: Any,
+    ) -> None:  # fmt: skip
+        """A turn starts: claim what waits for it (Hermes's `pre_llm_call`)."""
+        started = time.monotonic()
+        turn = Turn(session_id, turn_id, user_message, bool(is_first_turn), platform, str(model or ""), parent_session_id)
+        try:
+            self._turn_starts(turn, started)
+        except Exception as error:  # the host must go on; an unclaimed run is INVALID
+            log.warning("session-cassettes could not look at a turn: %s", error)
+
+    def post_llm_call(
+        self, session_id: str = "", turn_id: str = "", assistant_response: Any = "",
+        conversation_history: Any = None, **_: Any,
+    ) -> None:  # fmt: skip
+        """A turn ended with an answer: keep what was bound to it (Hermes's `post_llm_call`)."""
+        try:
+            answer = assistant_response if isinstance(assistant_response, str) else ""
+            if replayed := self.bindings.replay_of(turn_id):
+                self._replay_ends(replayed, session_id, answer)
+            elif recording := self.bindings.recording_of(turn_id):
+                self._recording_ends(recording, session_id, answer, conversation_history)
+        except Exception as error:
+            log.warning("session-cassettes could not finish a turn: %s", error)
+
+    # a turn starts
+
+    def _turn_starts(self, turn: Turn, started: float) -> None:
+        for left in self.bindings.recordings_in(turn.session):
+            if left.turn != turn.id:
+                self._recording_fails(left, "the turn ended without an answer")
+        if not turn.id or not turn.session:
+            return
+        if isinstance(turn.message, str) and (ping := _PING.fullmatch(turn.message.strip())):
+            return self._ping_reached_a_model(turn, ping.group(1))
+        store = self.store()
+        if store.arm_path.exists() and self._claim(store, turn, started):
+            return
+        person = turn.platform != "subagent" and not turn.parent and not is_review(turn.message)
+        if person and not turn.session.startswith(("bg_", "btw_")):
+            self.foreground = turn.session
+            self._start_armed_recording(store, turn)
+
+    def _ping_reached_a_model(self, turn: Turn, nonce: str) -> None:
+        """This host sends slash commands to the model: let no tool run in the turn."""
+        arm = Arm("ping", "run", "", "", "gateway", 0.0, 0.0, self.facts.plugin, self.facts.fingerprint)
+        self.bindings.replay(Replay(arm, turn.id, turn.session, turn.model, self.facts, None, None, "a ping"))
+        self.answer_ping(nonce, model=True)
+
+    def _claim(self, store: Store, turn: Turn, started: float) -> bool:
+        """Claim the waiting arm if it waits for this very turn."""
+        with store.lock():
+            arm = store.read_value(store.arm_path, parse_arm)
+            if arm is None or not self._waits_for(store, arm, turn):
+                return False
+            bind = self._bind_run if arm.kind == "run" else self._bind_record
+            if time.monotonic() - started > self._claim_limit():
+                return False  # the host may have gone on without us
+            error = bind(store, arm, turn)
+            claim = Claim(arm.id, turn.session, turn.id, turn.model, self.facts, error)
+            write_atomically(store.claim_path(arm.id), to_json(claim))
+            store.arm_path.unlink(missing_ok=True)
+        return True
+
+    def _waits_for(self, store: Store, arm: Arm, turn: Turn) -> bool:
+        token = self.run_arm or self.record_arm
+        if token != (arm.id if arm.host == "process" else ""):
+            return False
+        if not (turn.first and turn.platform == "cli" and not turn.parent):
+            return False
+        if not isinstance(turn.message, str) or normal_request(turn.message) != arm.request:
+            return False
+        if not 0 <= time.time() - arm.created <= arm.timeout + 60:
+            return False
+        waiting = store.waiting()
+        if waiting.try_acquire():  # nobody waits any more: the command died
+            waiting.release()
+            return False
+        return True
+
+    def _claim_limit(self) -> float:
+        """Seconds within which a claim is sure to come before the host goes on."""
+        plugins = host_config().get("plugins")
+        limit = plugins.get("hook_callback_timeout") if isinstance(plugins, Mapping) else None
+        if isinstance(limit, (int, float)) and limit > 0:
+            return min(CLAIM_SECONDS, 0.7 * float(limit))
+        return CLAIM_SECONDS
+
+    def _bind_run(self, store: Store, arm: Arm, turn: Turn) -> str:
+        """Bind the turn to its cassette, or to nothing; return why."""
+        cassette, workspace, error = None, None, ""
+        try:
+            cassette, sha = store.read(arm.name)
+            if sha != arm.cassette_sha:
+                cassette, error = None, "the cassette changed between the command and its session"
+        except CassetteError as failure:
+            error = f"the cassette failed to load: {failure}"
+        if self.facts.fingerprint != arm.fingerprint:
+            cassette, error = None, "the session's process runs other plugin code than this command's"
+        if yolo_set(os.environ):
+            cassette, error = None, "HERMES_YOLO_MODE is set in the session's process"
+        if cassette is not None and cassette.cwd:
+            workspace = replay_workspace(cassette)
+        try:
+            bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error)
+        except Exception as failure:
+            error = f"the cassette could not be made ready: {type(failure).__name__}"
+            bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, None, None, error)
+        self.bindings.replay(bound)
+        return error
+
+    def _bind_record(self, _: Store, arm: Arm, turn: Turn) -> str:
+        try:
+            check_recordable(turn.message)
+        except CassetteError as error:
+            return str(error)
+        recording = Recording(arm.name, turn.id, turn.session)
+        recording.arm, recording.overwrite = arm.id, arm.overwrite
+        recording.request, recording.model = arm.request, turn.model
+        self.bindings.record(recording)
+        return ""
+
+    # a replay ends
+
+    def _replay_ends(self, replayed: Replay, session: str, answer: str) -> None:
+        self.bindings.close_session(session)
+        ledger: Ledger = replayed.finish(session, answer)
+        if yolo_set(os.environ) != ledger.facts.yolo:
+            ledger = replace(ledger, errors=(*ledger.errors, "HERMES_YOLO_MODE changed during the turn"))
+        write_atomically(self.store().ledger_path(ledger.arm), to_json(ledger))
+        self.bindings.drop_replay(replayed.turn)
+
+    # recordings armed from inside a session
+
+    def arm_recording(self, name: str, overwrite: bool) -> str:
+        """Arm this session's next turn (`/cassette record`); return what to tell the person.
+
+        :raises CassetteError: if the name is bad or taken, or the host does
+            not tell which session this is.
+        """
+        check_name(name)
+        store = self.store()
+        store.prepare()
+        if store.exists(name) and not overwrite:
+            raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
+        state = {"state": "armed", "name": name, "overwrite": overwrite, "created": time.time(), "text": ""}
+        session = self.this_session()
+        if session:
+            write_atomically(store.recording_path(session), to_json({**state, "session": session}))
+        else:
+            self._pending = state
+        return f"armed: the next request of this session is recorded as {name!r} (within the hour)"
+
+    def this_session(self) -> str:
+        """The id of the session that a slash command came from; "" for the next
+        one of an interactive process that has had no turn yet.
+
+        :raises CassetteError: if the host hosts several sessions and does not
+            say which one this is.
+        """
+        told = session_env("HERMES_SESSION_ID")
+        if hosts_many_sessions():
+            if not told or _tells_wrong_session():
+                raise CassetteError(
+                    "this host does not tell a command its session: record with"
+                    " hermes cassette record NAME --query TEXT, or in a plain hermes session"
+                )
+            return told
+        if told and not told.startswith(("bg_", "btw_")):
+            return told
+        return self.foreground
+
+    def stop_recording(self) -> str:
+        """Cancel this session's recording (`/cassette stop`)."""
+        session, store = self.this_session(), self.store()
+        stopped = [self._drop(one) for one in self.bindings.recordings_in(session)] if session else []
+        if self._pending is not None:
+            stopped.append(self._pending["name"])
+            self._pending = None
+        if session and (state := read_state(store, session)) and state["state"] == "armed":
+            stopped.append(state["name"])
+            store.recording_path(session).unlink(missing_ok=True)
+        if not stopped:
+            return "nothing to stop: no recording is armed or running in this session"
+        return f"stopped: {stopped[0]!r} is not recorded; what was saved before stays"
+
+    def _drop(self, recording: Recording) -> str:
+        self._recording_fails(recording, "it was stopped")
+        return recording.name
+
+    def status(self) -> str:
+        """Say what this session is doing (`/cassette status`)."""
+        session = self.this_session()
+        if self._pending is not None:
+            return _tell_state(self._pending)
+        if session:
+            for recording in self.bindings.recordings_in(session):
+                return f"recording {recording.name!r}: {len(recording.slots)} tool calls so far"
+            if state := read_state(self.store(), session):
+                return _tell_state(state)
+        return "idle: nothing is armed, and nothing was recorded in this session"
+
+    def _start_armed_recording(self, store: Store, turn: Turn) -> None:
+        state = self._pending
+        if state is not None and not hosts_many_sessions():
+            self._pending = None
+        else:
+            state = read_state(store, turn.session)
+        if state is None or state["state"] != "armed":
+            return
+        recording = Recording(state["name"], turn.id, turn.session)
+        recording.overwrite, recording.model = bool(state.get("overwrite")), turn.model
+        age = time.time() - state["created"]
+        if not 0 <= age <= ARM_LIFETIME:
+            return self._recording_fails(recording, "it was armed more than an hour before the request: arm it again")
+        try:
+            recording.request = check_recordable(turn.message)
+        except CassetteError as error:
+            return self._recording_fails(recording, str(error))
+        self.bindings.record(recording)
+        self._note(recording, "recording", "")
+
+    # the ping
+
+    def answer_ping(self, nonce: str, model: bool = False) -> str:
+        """Tell a command which code this process runs (`/cassette ping`).
+
+        :param model: the ping came to a model instead of to the command.
+        :raises CassetteError: if the nonce is none of ours.
+        """
+        if not re.fullmatch(r"[0-9a-f]{16}", nonce):
+            raise CassetteError("a ping comes from hermes cassette run")
+        store = self.store()
+        store.prepare()
+        facts = replace(self.facts, pid=os.getpid(), yolo=yolo_set(os.environ))
+        write_atomically(store.ping_path(nonce), to_json({"facts": vars(facts), "model": model}))
+        return f"session-cassettes {facts.plugin} {facts.fingerprint[:12]}"
+
+    # a recording ends
+
+    def _recording_ends(self, recording: Recording, session: str, answer: str, history: Any) -> None:
+        if not answer.strip() or answer_is_missing(history):
+            return self._recording_fails(recording, "the turn ended without an answer")
+        slots = recording.close()
+        self.bindings.drop_recording(recording)
+        try:
+            cassette = make_cassette(recording, slots, answer.strip(), session_cwd(self.ctx, session), self.facts.plugin)
+            store = self.store()
+            store.prepare()
+            store.save(cassette, recording.overwrite)
+        except Exception as error:
+            text = str(error) if isinstance(error, CassetteError) else f"internal error: {type(error).__name__}: {error}"
+            return self._note(recording, "not saved", text)
+        self._note(recording, "saved", saved_text(cassette))
+
+    def _recording_fails(self, recording: Recording, why: str) -> None:
+        self.bindings.drop_recording(recording)
+        self._note(recording, "not saved", why)
+
+    def _note(self, recording: Recording, state: str, text: str) -> None:
+        """Leave a recording's state where a later process finds it."""
+        store = self.store()
+        value = {
+            "state": state, "name": recording.name, "overwrite": recording.overwrite,
+            "created": time.time(), "text": text, "session": recording.session,
+        }  # fmt: skip
+        path = store.ledger_path(recording.arm) if recording.arm else store.recording_path(recording.session)
+        try:
+            store.prepare()
+            write_atomically(path, to_json(value))
+        except CassetteError as error:
+            log.warning("session-cassettes: %s", error)
+        if state == "not saved":
+            log.warning("session-cassettes: %r was not saved: %s", recording.name, text)
+
+
+def is_review(message: Any) -> bool:
+    """Whether a turn is Hermes's own review of the conversation (0.19 and 0.20 call hooks for it)."""
+    return isinstance(message, str) and message.startswith("Review the conversation above")
+
+
+def _tells_wrong_session() -> bool:
+    """Before 0.22 a many-session host names the session whose agent it built last."""
+    found = re.match(r"(\d+)\.(\d+)", hermes_version())
+    return not found or (int(found.group(1)), int(found.group(2))) < (0, 22)
+
+
+def parse_state(data: bytes, file: str) -> dict[str, Any]:
+    """Decode a recording's state.  :raises CassetteError: if it is none."""
+    value = parse_json(data, file)
+    shape = {"state": str, "name": str, "text": str, "created": (int, float)}
+    if not isinstance(value, dict) or any(not isinstance(value.get(k), t) for k, t in shape.items()):
+        raise CassetteError(f"{file} is not a recording's state: remove it")
+    return value
+
+
+def read_state(store: Store, session: str) -> dict[str, Any] | None:
+    """The state of a session's recording, or None."""
+    return store.read_value(store.recording_path(session), parse_state)
+
+
+def _tell_state(state: Mapping[str, Any]) -> str:
+    name, text = state["name"], state["text"]
+    if state["state"] == "armed":
+        if not 0 <= time.time() - state["created"] <= ARM_LIFETIME:
+            return f"stale: {name!r} was armed more than an hour ago: arm it again"
+        return f"armed: the next request of this session is recorded as {name!r}"
+    if state["state"] == "recording":
+        return f"recording {name!r} in another process, or its turn ended without an answer"
+    if state["state"] == "saved":
+        return f"last recording: {text}"
+    return f"last recording: {name!r} was not saved: {text}"
+
+
+# --- from a recording to a cassette ----------------------------------------------------
+
+
+def answer_is_missing(history: Any) -> bool:
+    """Whether the turn's last message of the assistant says nothing.
+
+    Hermes then prints a notice of its own in the answer's place.
+    """
+    if not isinstance(history, Sequence) or not history:
+        return False
+    for message in reversed(history):
+        if isinstance(message, Mapping) and message.get("role") == "assistant":
+            content = message.get("content")
+            return not content or (isinstance(content, str) and not content.strip())
+        if isinstance(message, Mapping) and message.get("role") == "user":
+            return True
+    return False
+
+
+def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd: str, plugin: str) -> Cassette:
+    """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
+    calls, not_kept, warnings = judge_calls(slots)
+    warnings += [f"recording fault: {fault}" for fault in recording.faults]
+    host = Host(hermes=hermes_version(), platform=sys.platform, search="rg" if shutil.which("rg") else "grep")
+    snapshot = Snapshot()
+    if cwd:
+        workspace = Workspace.here(cwd)
+        host = replace(host, git=in_git(Path(cwd)), fold_case=workspace.fold_case)
+        seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
+        snapshot, fault = _snapshot(seen, workspace)
+        warnings += fault
+    else:
+        warnings.append("the session's working directory is not known: there is no snapshot")
+    return Cassette(
+        name=recording.name, request=recording.request, answer=answer, model=recording.model, cwd=cwd,
+        recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        host=host, calls=tuple(calls), not_kept=tuple(not_kept), snapshot=snapshot,
+        warnings=tuple(warnings), plugin=plugin,
+    )  # fmt: skip
+
+
+def judge_calls(slots: Sequence[Slot]) -> tuple[list[Call], list[str], list[str]]:
+    """Split a turn's calls into those kept, the names of the others, and warnings."""
+    calls: list[Call] = []
+    not_kept: list[str] = []
+    reasons: dict[str, list[str]] = {}
+    turn_bytes, foreign = 0, False
+    for slot in slots:
+        why = _why_not(slot, turn_bytes, foreign)
+        foreign |= slot.tool == "terminal" and why is not None
+        if why is None:
+            calls.append(Call(slot.tool, slot.args, slot.result))
+            turn_bytes += len(slot.result.encode("utf-8", "replace")) if isinstance(slot.result, str) else 0
+        else:
+            not_kept.append(slot.tool)
+            reasons.setdefault(why, []).append(slot.tool)
+    warnings = [f"{', '.join(tools)}: {why}" for why, tools in reasons.items()]
+    if not_kept:
+        plural = "s were" if len(not_kept) > 1 else " was"
+        warnings.insert(0, f"{len(not_kept)} tool call{plural} not kept: this cassette may not replay cleanly")
+    return calls, not_kept, warnings
+
+
+def _why_not(slot: Slot, turn_bytes: int, foreign: bool) -> str | None:
+    if not slot.done:
+        return "it raised an error" if slot.failed else "no result came before the turn ended"
+    if not isinstance(slot.args, dict):
+        return "its arguments are not an object"
+    if is_guard_stub(slot.tool, slot.result):
+        return "the result is only Hermes's notice of a repeated call"
+    return keep_verdict(
+        slot.tool, slot.args, slot.result,
+        turn_bytes=turn_bytes, foreign_terminal_seen=foreign, windows=sys.platform == "win32",
+    )  # fmt: skip
+
+
+def _snapshot(calls: Sequence[Call], workspace: Workspace) -> tuple[Snapshot, list[str]]:
+    redact = hermes_redactor()
+    try:
+        return take_snapshot(calls, workspace, redact=redact, deadline=time.monotonic() + SNAPSHOT_SECONDS), []
+    except Exception as error:  # the recorded results are worth keeping without it
+        return Snapshot(), [f"the snapshot failed ({type(error).__name__}): only recorded calls can be answered"]
+
+
+def in_git(folder: Path) -> bool:
+    """Whether a folder lies in a git work tree."""
+    return any((parent / ".git").exists() for parent in (folder, *folder.parents))
+
+
+def replay_workspace(cassette: Cassette) -> Workspace:
+    """What the recorded paths mean, whatever machine replays them."""
+    windows = cassette.host.platform == "win32"
+    return Workspace(cassette.cwd, windows=windows, fold_case=cassette.host.fold_case)
+
+
+def saved_text(cassette: Cassette) -> str:
+    """Say in a line what a recording kept."""
+    calls, files = len(cassette.calls), len(cassette.snapshot.files)
+    text = f"{cassette.name!r} saved: {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}"
+    return text + "".join(f"; warning: {warning}" for warning in cassette.warnings)

@@ -1,0 +1,1 @@
+"""Carts, prices and stock: what the shop knows without any network."""

@@ -1,0 +1,122 @@
+"""Builds a virtual environment that holds one version of Hermes, once.
+
+A folder counts as ready only when the stamp inside it names the requirement it
+was built for.  The stamp is written last, so a build that was cut off leaves
+none and the next call starts over.  Nothing outside the folder is written,
+except a lock file beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Callable, Iterator
+
+STAMP = "built-for.txt"
+#: Hermes 0.19.0 runs on these, newest of the well-trodden first.
+PYTHONS = ((3, 12), (3, 11), (3, 13))
+
+
+class BuildError(Exception):
+    """The environment could not be built; the text says why, in a few lines."""
+
+
+def bin_folder(folder: Path) -> Path:
+    """Return where a virtual environment keeps its programs."""
+    return folder / ("Scripts" if os.name == "nt" else "bin")
+
+
+def python_in(folder: Path) -> Path:
+    return bin_folder(folder) / ("python.exe" if os.name == "nt" else "python")
+
+
+def hermes_in(folder: Path) -> Path:
+    return bin_folder(folder) / ("hermes.exe" if os.name == "nt" else "hermes")
+
+
+def find_python() -> tuple[str, str] | None:
+    """Return a Python that Hermes runs on, and its version such as "3.12".
+
+    This one if it fits, else one on PATH; None if there is none.  A name on PATH
+    proves nothing (it may be a shim without a Python behind it), so each
+    candidate is started once.
+    """
+    if sys.version_info[:2] in PYTHONS:
+        return sys.executable, f"{sys.version_info[0]}.{sys.version_info[1]}"
+    for major, minor in PYTHONS:
+        for command in ([f"python{major}.{minor}"], ["py", f"-{major}.{minor}"]):
+            if shutil.which(command[0]):
+                said = subprocess.run([*command, "-c", "import sys; print(sys.executable)"],
+                                      capture_output=True, text=True, check=False)
+                if said.returncode == 0:
+                    return said.stdout.strip(), f"{major}.{minor}"
+    return None
+
+
+def is_ready(folder: Path, requirement: str) -> bool:
+    """Tell whether the folder holds a finished build of the requirement."""
+    try:
+        built_for = (folder / STAMP).read_text(encoding="utf-8").strip()
+    except OSError:
+        return False
+    return built_for == requirement and python_in(folder).exists() and hermes_in(folder).exists()
+
+
+def build(folder: Path, requirement: str, say: Callable[[str], None]) -> None:
+    """Make the folder ready, whoever else is building it at the moment.
+
+    :param requirement: what pip is given, such as "hermes-agent==0.19.0".
+    :param say: is told each thing that takes time.
+    :raises BuildError: if no Python fits or pip fails.
+    """
+    if is_ready(folder, requirement):
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.with_name(folder.name + ".lock")):
+        if is_ready(folder, requirement):
+            return
+        python = find_python()
+        if python is None:
+            wanted = ", ".join(f"{major}.{minor}" for major, minor in sorted(PYTHONS))
+            raise BuildError(f"Hermes needs Python {wanted}; this is "
+                             f"{sys.version_info[0]}.{sys.version_info[1]} and no other was found on PATH")
+        if folder.exists():
+            say(f"removing an unfinished environment at {folder}")
+            shutil.rmtree(folder)
+        say(f"creating a virtual environment at {folder}")
+        _run([python[0], "-m", "venv", str(folder)])
+        say(f"installing {requirement} into it with pip; this takes a minute or two")
+        _run([str(python_in(folder)), "-m", "pip", "install", "--disable-pip-version-check",
+              "--no-input", "--quiet", requirement])
+        (folder / STAMP).write_text(requirement + "\n", encoding="utf-8")
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise BuildError("\n".join([f"{' '.join(command[1:4])} ... ended with status {done.returncode}", *said[-8:]]))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file; the system lets go of it if the process dies."""
+    with path.open("a+b") as file:
+        if os.name == "nt":
+            import msvcrt
+            while True:
+                try:
+                    file.seek(0)
+                    msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+                    break
+                except OSError:
+                    time.sleep(0.2)
+        else:
+            import fcntl
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,106 @@
+"""The base of the tests that run in every lane."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+from typing import Any, Sequence
+
+from support import REPO, load_demo, temp_folder, write_tree
+
+from .host import HermesHost, Home, run_hermes
+from .venvs import lane_folder, lanes
+
+model = load_demo("model")
+
+
+class LaneCase(unittest.TestCase):
+    """Tests against one version of Hermes; `lane_suite` makes a subclass per lane.
+
+    One home, one scripted model and one long-lived process serve all tests of
+    a class; a test that must not share them makes its own.  A class that is
+    named on the command line runs in the lane that SESSION_CASSETTES_LANE names.
+    """
+
+    version = ""
+    #: Further lines of the home's config.yaml.
+    config = ""
+    home: Home
+    model: Any
+    _host: HermesHost | None = None
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.version = cls.version or os.environ.get("SESSION_CASSETTES_LANE", "")
+        if not cls.version:
+            raise unittest.SkipTest("set SESSION_CASSETTES_LANE to run this class by its name")
+        lane_folder(cls.version)
+        cls.model = model.ScriptedModel().__enter__()
+        cls.addClassCleanup(cls.model.__exit__)
+        cls.home = Home(cls.model.base_url, config=cls.config)
+        cls.addClassCleanup(cls.home.close)
+
+    def setUp(self) -> None:
+        self.model.brain = None
+
+    @property
+    def host(self) -> HermesHost:
+        """The long-lived process of this class; it starts when it is first used."""
+        cls = type(self)
+        if cls._host is None:
+            cls._host = HermesHost(cls.version, cls.home)
+            cls.addClassCleanup(cls._stop_host)
+        return cls._host
+
+    @classmethod
+    def _stop_host(cls) -> None:
+        if cls._host is not None:
+            cls._host.close()
+            cls._host = None
+
+    def workspace(self, files: dict[str, str | bytes] | None = None) -> Path:
+        """Return a fresh folder with these files; without any, with the tiny shop."""
+        folder = temp_folder(self)
+        if files is None:
+            return copy_shop(folder / "tinyshop")
+        write_tree(folder, files)
+        return folder
+
+    def script(self, *steps: Any) -> None:
+        """Let the model take these steps, whatever it is asked: `Step`s, the last of them an answer.
+
+        A new turn starts at the first step.
+        """
+        def brain(messages: Sequence[Any], tools: Sequence[str]) -> Any:
+            taken = sum(1 for _ in model.batches(messages))
+            return steps[min(taken, len(steps) - 1)]
+        self.model.brain = brain
+
+    def hermes(self, *args: str, cwd: Path, environment: dict[str, str] | None = None,
+               ) -> subprocess.CompletedProcess[str]:
+        """Run the `hermes` command in this class's home."""
+        return run_hermes(self.version, self.home, *args, cwd=cwd, environment=environment)
+
+
+def copy_shop(folder: Path) -> Path:
+    """Copy the tiny shop to a folder that does not exist yet, and return it."""
+    shutil.copytree(REPO / "demo" / "fixture-repo", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def lane_suite(loader: unittest.TestLoader, *cases: type[LaneCase]) -> unittest.TestSuite:
+    """Return the tests of these classes once for every lane.
+
+    A test module hands it on: `def load_tests(loader, tests, pattern): return
+    lane_suite(loader, RecordingInHermes, ...)`.
+    """
+    suite = unittest.TestSuite()
+    for version in lanes():
+        for case in cases:
+            name = f"{case.__name__}[{version}]"
+            one = type(name, (case,), {"version": version, "__module__": case.__module__, "__qualname__": name})
+            suite.addTests(loader.loadTestsFromTestCase(one))
+    return suite

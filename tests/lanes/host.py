@@ -1,0 +1,190 @@
+"""Starts a real Hermes in a home of its own: as a process that runs many turns, or as the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+from support import REPO
+
+from .venvs import lane_hermes, lane_python
+
+PLUGIN = "session-cassettes"
+#: Seconds after which one order, or one `hermes` command, counts as hung.
+PATIENCE = 180.0
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """Return this process's environment without anything that steers a Hermes, and with the home."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.upper().startswith(("HERMES_", "TERMINAL_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_"))}
+    loopback = ",".join(filter(None, [kept.get("NO_PROXY", ""), "127.0.0.1", "localhost"]))
+    return {**kept, "HERMES_HOME": str(home), "NO_PROXY": loopback, "no_proxy": loopback,
+            "PYTHONIOENCODING": "utf-8"}
+
+
+class Home:
+    """A scratch HERMES_HOME with our plugin in it, and nothing of the person's own.
+
+    :param base_url: where the scripted model serves.
+    :param config: further lines of `config.yaml`.
+    """
+
+    def __init__(self, base_url: str, model: str = "careful", config: str = "", plugin: bool = True) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="cassettes-home-")).resolve()
+        self.data = self.path / "plugin-data" / PLUGIN
+        if plugin:
+            install_plugin(self.path / "plugins" / PLUGIN)
+        self.write_config(base_url, model, enabled=plugin, more=config)
+
+    def write_config(self, base_url: str, model: str = "careful", enabled: bool = True, more: str = "") -> None:
+        """Write `config.yaml`; the context length is given so that no server is asked for it."""
+        (self.path / "config.yaml").write_text(
+            f"model:\n  default: {model}\n  provider: custom\n  base_url: {base_url}\n  api_key: none\n"
+            f"  context_length: 131072\nplugins:\n  enabled: [{PLUGIN if enabled else ''}]\n{more}",
+            encoding="utf-8")
+
+    def cassette(self, name: str) -> Any:
+        """Return a saved cassette as plain JSON."""
+        return json.loads((self.data / "cassettes" / f"{name}.json").read_text(encoding="utf-8"))
+
+    def close(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def install_plugin(folder: Path) -> None:
+    """Copy the plugin's own files: a link would bring the tests and these environments along."""
+    folder.mkdir(parents=True)
+    for path in (*REPO.glob("*.py"), REPO / "plugin.yaml"):
+        shutil.copy2(path, folder / path.name)
+
+
+@dataclass(frozen=True)
+class Returned:
+    """One tool call as Hermes saw it: what was asked, and what the middleware gave back."""
+
+    tool: str
+    args: Any
+    result: str
+    session_id: str = ""
+    turn_id: str = ""
+    tool_call_id: str = ""
+
+
+@dataclass(frozen=True)
+class TurnResult:
+    """One finished turn; `ran` holds the calls that reached a real tool."""
+
+    response: str
+    session_id: str
+    returned: list[Returned] = field(default_factory=list)
+    ran: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+    failed: bool = False
+
+    @property
+    def results(self) -> list[str]:
+        """What the middleware returned, in the order of the calls."""
+        return [one.result for one in self.returned]
+
+
+class HermesHost:
+    """One long-lived Hermes process.  Turns in it cost well under a second, a start about three.
+
+    Use it in a `with` block or call `close`.
+    """
+
+    def __init__(self, version: str, home: Home, environment: Mapping[str, str] | None = None) -> None:
+        self.home = home
+        self._log = tempfile.TemporaryFile()
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._child = subprocess.Popen(
+            [str(lane_python(version)), "-P", str(Path(__file__).with_name("child.py"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=home.path,
+            env={**clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8")
+        threading.Thread(target=self._read, daemon=True).start()
+        self.started = self._order("start")
+
+    def __enter__(self) -> "HermesHost":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def turn(self, query: str, cwd: Path, session_id: str = "", model: str = "",
+             skills: Sequence[str] = ()) -> TurnResult:
+        """Run one turn: in a session of this process, in a resumed one, or in a fresh one.
+
+        :param model: "" is the home's default; it counts for a fresh session only.
+        """
+        said = self._order("turn", query=query, cwd=str(cwd), session_id=session_id, model=model,
+                           skills=list(skills))
+        return TurnResult(**{**said, "returned": [Returned(**one) for one in said["returned"]]})
+
+    def open(self, cwd: Path, model: str = "", skills: Sequence[str] = ()) -> str:
+        """Begin an interactive session and return its id."""
+        return str(self._order("open", cwd=str(cwd), model=model, skills=list(skills))["session_id"])
+
+    def slash(self, text: str, session_id: str = "") -> str:
+        """Type a slash command in a session and return what it printed."""
+        return str(self._order("slash", text=text, session_id=session_id)["text"])
+
+    def set_env(self, **values: str | None) -> None:
+        """Set environment variables of the process; None removes one."""
+        self._order("env", values=values)
+
+    def close(self) -> None:
+        """End the process and wait for it."""
+        if self._child.stdin and not self._child.stdin.closed:
+            self._child.stdin.close()
+        try:
+            self._child.wait(20)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        if self._child.stdout:
+            self._child.stdout.close()
+        self._log.close()
+
+    def log(self) -> str:
+        """Return what Hermes has written to stderr, or to stdout past us."""
+        self._log.seek(0)
+        return self._log.read().decode("utf-8", "replace")
+
+    def _read(self) -> None:
+        assert self._child.stdout is not None
+        for line in self._child.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+    def _order(self, do: str, **parameters: Any) -> Any:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps({"do": do, **parameters}) + "\n")
+            self._child.stdin.flush()
+            line = self._lines.get(timeout=PATIENCE)
+        except (OSError, queue.Empty) as error:
+            self._child.kill()
+            raise AssertionError(f"Hermes did not finish {do!r} ({error!r}):\n{self.log()[-4000:]}") from error
+        answer = json.loads(line) if line else {"failure": "the process ended"}
+        if "failure" in answer:
+            raise AssertionError(f"Hermes failed at {do!r}: {answer['failure']}\n{self.log()[-4000:]}")
+        return answer
+
+
+def run_hermes(version: str, home: Home, *args: str, cwd: Path,
+               environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the real `hermes` command of a lane, as a person would, without a terminal."""
+    hermes = lane_hermes(version)
+    env = {**clean_environment(home.path), **(environment or {})}
+    env["PATH"] = os.pathsep.join([str(hermes.parent), env.get("PATH", "")])
+    return subprocess.run([str(hermes), *args], cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, encoding="utf-8", errors="replace", timeout=PATIENCE, check=False)

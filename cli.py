@@ -59,7 +59,6 @@ from .hooks import (
     hermes_version,
     host_config,
     parse_state,
-    yolo_set,
 )
 from .snapshot import hermes_redactor
 

@@ -395,6 +395,15 @@ class CallKeys(unittest.TestCase):
             spelled = {k: str(v) if isinstance(v, int) and rng.random() < 0.5 else v for k, v in items}
             self.assertEqual(self.key("search_files", spelled), self.key("search_files", {"pattern": args["pattern"]}))
 
+    def test_a_default_that_is_spelled_out_is_the_call_without_it(self) -> None:
+        self.assertEqual(
+            self.key("terminal", {"command": "ls", "timeout": "180", "background": False, "workdir": None}),
+            self.key("terminal", {"command": "ls"}),
+        )
+        self.assertEqual(self.key("web_search", {"query": "x", "limit": 5}), self.key("web_search", {"query": "x"}))
+        self.assertNotEqual(self.key("mcp_x", {"limit": 5}), self.key("mcp_x", {}))
+        self.assertNotEqual(self.key("terminal", {"command": "ls", "background": 0}), self.key("terminal", {"command": "ls"}))
+
     def test_a_key_is_json_after_the_tool_name(self) -> None:
         self.assertEqual(json.loads(self.key("mcp_x", {"b": 1, "a": 2}).split(" ", 1)[1]), {"a": 2, "b": 1})
 

@@ -64,14 +64,25 @@ CLAIM_SECONDS = 20.0
 
 
 def data_dir() -> Path:
-    """The plugin's data folder in the active profile; it may not exist yet."""
+    """The plugin's data folder in the active profile; it may not exist yet.
+
+    :raises CassetteError: outside Hermes, unless HERMES_HOME says where it is.
+    """
     try:
         from plugins.plugin_storage import plugin_data_dir
     except ImportError:  # Hermes before 0.22
-        from hermes_constants import get_hermes_home
-
-        return Path(get_hermes_home()) / "plugin-data" / PLUGIN
+        return _hermes_home() / "plugin-data" / PLUGIN
     return Path(plugin_data_dir(PLUGIN))
+
+
+def _hermes_home() -> Path:
+    try:
+        from hermes_constants import get_hermes_home
+    except ImportError:
+        if home := os.environ.get("HERMES_HOME", "").strip():
+            return Path(home)
+        raise CassetteError("cannot find Hermes's home: set HERMES_HOME") from None
+    return Path(get_hermes_home())
 
 
 def hermes_version() -> str:
@@ -291,8 +302,11 @@ class Plugin:
     ) -> None:  # fmt: skip
         """A turn starts: claim what waits for it (Hermes's `pre_llm_call`)."""
         started = time.monotonic()
-        turn = Turn(session_id, turn_id, user_message, bool(is_first_turn), platform, str(model or ""), parent_session_id)
         try:
+            turn = Turn(
+                str(session_id or ""), str(turn_id or ""), user_message, bool(is_first_turn), str(platform or ""),
+                str(model or ""), str(parent_session_id or ""),
+            )  # fmt: skip
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
             log.warning("session-cassettes could not look at a turn: %s", error)

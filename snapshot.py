@@ -267,7 +267,7 @@ _POSIX_PIECE = re.compile(
     _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\.")
 # Windows may mean Git Bash, cmd or PowerShell: only what all three read alike.
 _WINDOWS_PIECE = re.compile(
-    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"])"
+    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"]|\Z)"
     r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\"")
 #: PowerShell takes curly quotes for quotes.
 _CURLY = re.compile("[\u2018-\u201f]")
@@ -648,6 +648,8 @@ def _rule(line: str) -> _Rule | None:
     if line.startswith("#"):
         return None
     line = line if line.endswith("\\ ") else line.rstrip()
+    if not line:
+        return None
     keeps = line.startswith("!")
     if keeps or line.startswith(("\\!", "\\#")):
         line = line[1:]
@@ -655,8 +657,6 @@ def _rule(line: str) -> _Rule | None:
     line = line[1:] if rooted else line
     folders_only = line.endswith("/")
     line = line[:-1] if folders_only else line
-    if not line:
-        return None
     pattern = _glob_pattern(_whole_glob(line, rooted))
     return None if pattern is None else _Rule(pattern, keeps, folders_only)
 

@@ -1136,5 +1136,37 @@ class HermesRedactorTest(unittest.TestCase):
         self.assertIsNone(self.redactor(None))
 
 
+class SecretsTableTest(unittest.TestCase):
+    """What docs/SECRETS.md promises is what the probe expects to measure."""
+
+    def test_the_documented_table_is_the_expected_one(self) -> None:
+        probe = self.probe()
+        rows = [line.strip("| ").split(" | ") for line in (ROOT / "docs" / "SECRETS.md").read_text("utf-8").splitlines()
+                if line.startswith("| ")][1:]
+        columns = [("0.19.0", "a.py"), ("0.22.2.post1", "a.py"), ("0.19.0", "config.yaml"), ("0.22.2.post1", "config.yaml")]
+        for place, (version, name) in enumerate(columns, start=1):
+            documented = {row[0]: row[place].strip("*") for row in rows}
+            self.assertEqual(documented, probe.expected(version, name))
+
+    def test_nine_kinds_are_planted_and_none_stands_in_the_source(self) -> None:
+        planted = self.probe().planted_secrets()
+        source = (ROOT / "tests" / "lanes" / "secrets_probe.py").read_text("utf-8")
+        self.assertEqual(len(planted), 9)
+        for line, secret in planted.values():
+            self.assertIn(secret, line)
+            self.assertNotIn(secret, source)
+
+    def test_without_hermes_every_planted_secret_is_skipped(self) -> None:
+        with mock.patch.dict(sys.modules, {"agent": None, "agent.redact": None}):
+            self.assertEqual(set(self.probe().measure().values()), {"skipped: no redaction"})
+
+    def probe(self) -> ModuleType:
+        spec = importlib.util.spec_from_file_location("secrets_probe", ROOT / "tests" / "lanes" / "secrets_probe.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -105,6 +105,7 @@ class Cassette:
     answer: str
     model: str = ""
     cwd: str = ""
+    cwd_aliases: tuple[str, ...] = ()  #: other absolute spellings of `cwd`
     recorded_at: str = ""
     host: Host = Host()
     calls: tuple[Call, ...] = ()
@@ -144,6 +145,7 @@ class Arm:
     timeout: float
     plugin: str               #: `Facts.plugin` of the command line that armed
     fingerprint: str
+    folder: str = ""          #: where the session works
     cassette_sha: str = ""    #: the cassette's content; a run claims no other
     overwrite: bool = False
 
@@ -539,6 +541,7 @@ def dump_cassette(cassette: Cassette) -> bytes:
         "host": vars(cassette.host),
         "model": cassette.model,
         "cwd": cassette.cwd,
+        "cwd_aliases": list(cassette.cwd_aliases),
         "request": cassette.request,
         "answer": cassette.answer,
     }
@@ -585,6 +588,7 @@ def parse_cassette(data: bytes, file: str) -> Cassette:
         answer=fields.get("answer", str),
         model=fields.get("model", str, ""),
         cwd=fields.get("cwd", str, ""),
+        cwd_aliases=fields.texts("cwd_aliases"),
         recorded_at=fields.get("recorded_at", str, ""),
         host=_parse_host(fields),
         calls=tuple(_parse_calls(fields)),

@@ -59,7 +59,6 @@ from .hooks import (
     hermes_version,
     host_config,
     parse_state,
-    yolo_set,
 )
 from .snapshot import hermes_redactor
 
@@ -235,7 +234,7 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     if store.exists(name) and not options.cassette_overwrite:
         raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
     folder = _work_folder(options.cassette_in or os.getcwd())
-    arm = _new_arm(plugin, "record", name, request, options.cassette_timeout, overwrite=options.cassette_overwrite)
+    arm = _new_arm(plugin, "record", name, request, options.cassette_timeout, folder, overwrite=options.cassette_overwrite)
     with _armed(store, arm) as slot:
         child = _run_child(plugin, store, arm, slot, options, folder, screen)
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
@@ -516,7 +515,7 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     check_replayable(cassette.request)
     refuse_foreign_runtime(options.cassette_provider, host_config())
     folder = _work_folder(options.cassette_in or _recorded_folder(cassette))
-    arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, cassette_sha=sha)
+    arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, folder, cassette_sha=sha)
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     with _armed(store, arm) as slot:
         child = _run_child(plugin, store, arm, slot, options, folder, screen)
@@ -619,14 +618,13 @@ def _run_file(
 
 
 def _new_arm(
-    plugin: Plugin, kind: str, name: str, request: str, timeout: float, cassette_sha: str = "", overwrite: bool = False
+    plugin: Plugin, kind: str, name: str, request: str, timeout: float, folder: str,
+    cassette_sha: str = "", overwrite: bool = False
 ) -> Arm:
-    if yolo_set(os.environ) and kind == "run":
-        pass  # the child's environment goes without it
     return Arm(
         id=secrets.token_hex(12), kind=kind, name=name, request=request, host=host_kind(plugin.ctx),
         created=time.time(), timeout=timeout, plugin=plugin.facts.plugin,
-        fingerprint=plugin.facts.fingerprint, cassette_sha=cassette_sha, overwrite=overwrite,
+        fingerprint=plugin.facts.fingerprint, folder=folder, cassette_sha=cassette_sha, overwrite=overwrite,
     )  # fmt: skip
 
 

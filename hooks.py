@@ -388,7 +388,7 @@ class Plugin:
         if yolo_set(os.environ):
             cassette, error = None, "HERMES_YOLO_MODE is set in the session's process"
         if cassette is not None and cassette.cwd:
-            workspace = replay_workspace(cassette)
+            workspace = replay_workspace(cassette, arm.folder)
         try:
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error)
         except Exception as failure:
@@ -624,9 +624,10 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     calls, not_kept, warnings = judge_calls(slots)
     warnings += [f"recording fault: {fault}" for fault in recording.faults]
     host = Host(hermes=hermes_version(), platform=sys.platform, search="rg" if shutil.which("rg") else "grep")
-    snapshot = Snapshot()
+    snapshot, aliases = Snapshot(), ()
     if cwd:
         workspace = Workspace.here(cwd)
+        aliases = workspace.aliases
         host = replace(host, git=in_git(Path(cwd)), fold_case=workspace.fold_case)
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
         snapshot, fault = _snapshot(seen, workspace)
@@ -634,7 +635,7 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
-        name=recording.name, request=recording.request, answer=answer, model=recording.model, cwd=cwd,
+        name=recording.name, request=recording.request, answer=answer, model=recording.model, cwd=cwd, cwd_aliases=tuple(aliases),
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         host=host, calls=tuple(calls), not_kept=tuple(not_kept), snapshot=snapshot,
         warnings=tuple(warnings), plugin=plugin,
@@ -689,10 +690,17 @@ def in_git(folder: Path) -> bool:
     return any((parent / ".git").exists() for parent in (folder, *folder.parents))
 
 
-def replay_workspace(cassette: Cassette) -> Workspace:
-    """What the recorded paths mean, whatever machine replays them."""
+def replay_workspace(cassette: Cassette, folder: str) -> Workspace:
+    """What paths mean in a replay: as recorded, on whatever machine.
+
+    :param folder: where the replay works; a model names files by it, and means
+        the recorded ones.
+    """
     windows = cassette.host.platform == "win32"
-    return Workspace(cassette.cwd, windows=windows, fold_case=cassette.host.fold_case)
+    here = (folder, os.path.realpath(folder)) if folder and windows == (os.name == "nt") else ()
+    aliases = tuple(dict.fromkeys(path for path in (*cassette.cwd_aliases, *here) if path != cassette.cwd))
+    home = os.path.expanduser("~") if here else ""
+    return Workspace(cassette.cwd, aliases, windows, cassette.host.fold_case, home)
 
 
 def saved_text(cassette: Cassette) -> str:

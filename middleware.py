@@ -131,7 +131,7 @@ def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, ho
 
     :raises ValueError: if the arguments are no JSON.
     """
-    plain = coerce_args(tool, args, host)
+    plain = coerce_args(tool, args, host.hermes)
     if workspace is not None:
         for name in PATH_ARGS.get(tool, ()):
             if isinstance(plain.get(name), str):

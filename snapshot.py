@@ -14,9 +14,7 @@ import errno
 import importlib
 import inspect
 import json
-import ntpath
 import os
-import posixpath
 import re
 import stat
 import sys
@@ -509,6 +507,8 @@ def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
         return True
     if tool in ("read_file", "skill_view") and value.get("dedup") is True:
         return value.get("content_returned") is False
+    if tool == "terminal" and "promoted_from_foreground" in value:
+        return True  # it went on in the background, without its output
     error = value.get("error")
     if not isinstance(error, str) or any(value.get(key) for key in _PAYLOAD):
         return False
@@ -926,7 +926,7 @@ def take_snapshot(calls: Iterable[Call], workspace: Workspace, *, redact: Redact
                               name="cassette-snapshot", daemon=True)
     if deadline > now():
         thread.start()
-        thread.join(max(0.0, deadline - now()))
+        thread.join(min(max(0.0, deadline - now()), threading.TIMEOUT_MAX))
     return take.close(names, _LATE)
 
 

@@ -628,7 +628,7 @@ class IgnoreTest(unittest.TestCase):
         self.assertTrue(rules.ignored("sub/b"))
 
     def test_a_search_may_start_below_the_rules(self) -> None:
-        rules = self.rules({".gitignore": "/a/b/*.x\nb/"}, lead="a/b")
+        rules = self.rules({".gitignore": "/a/b/*.x\nb/"}, start="a/b")
         self.assertTrue(rules.ignored("1.x"))
         self.assertFalse(rules.ignored("1.y"))
 
@@ -727,6 +727,10 @@ class NamedFilesTest(unittest.TestCase):
         denied = json.dumps({"error": "Access denied: /home/jo/ws/g.json is a Hermes credential store"})
         names, reasons = snapshot.named_files([read("g.json", denied), search({"files": ["./g.json", "a"]})], LINUX)
         self.assertEqual((names, reasons), (["a"], {"g.json": "refused by Hermes"}))
+
+    def test_a_hidden_file_that_hermes_refused_is_hidden_all_the_same(self) -> None:
+        denied = json.dumps({"error": "Access denied: /home/jo/ws/.envrc is a secret-bearing environment file"})
+        self.assertEqual(snapshot.named_files([read(".envrc", denied)], LINUX), ([], {".envrc": "hidden"}))
 
     def test_a_file_about_refusals_is_kept(self) -> None:
         shown = json.dumps({"content": '1|{"error": "Access denied: x"}'})
@@ -1079,7 +1083,7 @@ class SnapshotTest(unittest.TestCase):
         self.assertEqual(len(self.take(*(f"d{number}/e/a" for number in range(150))).files), 150)
         self.assertEqual(open_descriptors(), before)
 
-    # helpers
+    # what the cases above share
 
     def walking(self, by_name: bool) -> Any:
         """Let folders be read as on platforms that cannot open relative to a folder."""

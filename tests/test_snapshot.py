@@ -1063,7 +1063,7 @@ class SnapshotTest(unittest.TestCase):
 
         with mock.patch.object(os, "read", hang):
             started = time.monotonic()
-            taken = self.take("a", "b", "c", seconds=0.3)
+            taken = self.take("a", "b", "c", seconds=1)
             self.assertLess(time.monotonic() - started, 5)
         self.assertTrue(stuck.is_set())
         self.assertEqual(list(taken.files), ["a"])

@@ -1,0 +1,1295 @@
+"""Answers a search or a read from the snapshot, as the live tool would have.
+
+It never touches a disk, never starts a process and never asks Hermes: the
+files are those of the snapshot, the rules are those of the Hermes that made
+the recording.  What the snapshot cannot know ends in `Miss`; nothing is
+guessed to please a model.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import threading
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+
+from .cassette_store import Call, Host, Snapshot, SnapshotFile
+from .snapshot import Workspace
+
+# --- errors ---------------------------------------------------------------
+
+
+class Miss(Exception):
+    """The snapshot cannot answer this call.
+
+    `reason` is for the person who reads the verdict; a model never sees it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+# --- what differs between versions of Hermes --------------------------------
+
+#: Characters of one line that `read_file` shows.
+LINE_LIMIT = 2000
+#: Lines that one `read_file` call may ask for.
+PAGE_LIMIT = 2000
+#: Characters of one `read_file` answer.
+READ_BUDGET = 100_000
+#: Files over this many bytes earn a remark when a wide read is cut.
+LARGE_FILE = 512_000
+#: Characters of one search hit.
+CLIP = 500
+#: From this many hits on, the answer is grouped by path.
+GROUP_FROM = 5
+#: Raw rows fetched beyond the page when context lines are asked for.
+CONTEXT_EXTRA = 200
+#: Rows of a probe that runs after a search without hits.
+PROBE_ROWS = 50
+#: Seconds that one search may take before it is given up as a miss.
+DEADLINE = 10.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """Hermes versions that word their answers alike.
+
+    Measured on 0.19.0, 0.20.1 and 0.22.2; a newer version is taken for 0.22
+    until someone measures it.
+    """
+
+    name: str
+    read_limit: int            #: lines when the call names no limit
+    phantom: bool              #: a final newline opens one more, empty line
+    cut: bool                  #: lines pass `cut`, which ends each with a newline
+    counts_last: bool          #: a last line without newline counts as a line
+    speaks: bool               #: empty pages explain themselves
+    not_found: bool            #: every read carries `not_found`
+    blank_path: bool           #: a blank search path means "."
+    documents: frozenset[str]  #: endings that `read_file` converts first
+    multiline: bool            #: `\\n` in a pattern switches rg to multiline
+    probes: str                #: after no hit: "", "plain" or "paths"
+    splits: str                #: a missing path is several: "", "any" or "commas"
+    grep: str                  #: dialect when ripgrep is missing
+    grep_root: str             #: "typed", "absolute" or "pruned"
+    find: str                  #: file listing: "files" or "entries"
+    hint_inside: bool          #: the truncation remark is a key of the JSON
+
+
+_OFFICE = frozenset({".ipynb", ".docx", ".xlsx"})
+_ANY_DOCUMENT = _OFFICE | frozenset(
+    ".doc .docm .ppt .pps .pot .pptx .pptm .ppsx .ppsm .xls .xlsm .xlsb "
+    ".odt .ods .odp .rtf .epub .pdf".split())
+_DATABASES = frozenset({".db", ".sqlite", ".sqlite3"})
+
+_F19 = Family(
+    name="0.19", read_limit=500, phantom=True, cut=False, counts_last=False, speaks=False,
+    not_found=False, blank_path=False, documents=_OFFICE, multiline=False, probes="",
+    splits="", grep="grep-bre", grep_root="typed", find="files", hint_inside=False)
+_F20 = replace(
+    _F19, name="0.20", cut=True, speaks=True, documents=_ANY_DOCUMENT, multiline=True,
+    probes="plain", splits="any", grep="grep-ere", grep_root="absolute")
+_F22 = replace(
+    _F20, name="0.22", read_limit=2000, phantom=False, counts_last=True, not_found=True,
+    blank_path=True, documents=_ANY_DOCUMENT | _DATABASES, probes="paths", splits="commas",
+    grep_root="pruned", find="entries", hint_inside=True)
+_FAMILIES = {family.name: family for family in (_F19, _F20, _F22)}
+
+
+def _version(hermes: str) -> tuple[int, int] | None:
+    found = re.match(r"\s*v?(\d+)\.(\d+)", hermes)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _family(hermes: str, learned: Mapping[str, Any] | None = None) -> Family:
+    """Choose the table: what the recording shows wins over what it is called."""
+    seen = _FAMILIES.get(str((learned or {}).get("family", "")))
+    if seen is not None:
+        return seen
+    version = _version(hermes)
+    if version is None or version >= (0, 22):
+        return _F22
+    return _F20 if version >= (0, 20) else _F19
+
+
+# --- arguments --------------------------------------------------------------
+
+_ALIASES = {"grep": "content", "find": "files"}
+#: Keys of `search_files` that only a content search reads, with their defaults.
+_CONTENT_ONLY = {"file_glob": None, "output_mode": "content", "context": 0}
+
+
+def coerce_args(tool: str, args: Mapping[str, Any], hermes: str = "") -> dict[str, Any]:
+    """Return the arguments as the live tool would read them.
+
+    Defaults are filled in, numbers in strings become numbers, out-of-range
+    numbers are clamped, and keys the tool does not read are dropped.  Two
+    calls become equal only when the live tool could not tell them apart; a
+    value that it would stumble over is left as it is.  Other tools than
+    `read_file` and `search_files` get a plain copy.
+
+    :param hermes: version of the Hermes whose defaults apply.
+    """
+    version, family = _version(hermes), _family(hermes)
+    if tool == "read_file":
+        offset = _number(args.get("offset", 1), 1)
+        from_the_end = offset < 0 and (version is None or version >= (0, 23))
+        limit = _number(args.get("limit", family.read_limit), family.read_limit)
+        return {"path": args.get("path", ""),
+                "offset": offset if from_the_end else _least(offset, 1),
+                "limit": _most(_least(limit, 1), PAGE_LIMIT)}
+    if tool == "search_files":
+        return _coerce_search(args, family)
+    return dict(args)
+
+
+def _coerce_search(args: Mapping[str, Any], family: Family) -> dict[str, Any]:
+    path = args.get("path", ".")
+    if family.blank_path and (path is None or isinstance(path, str) and not path.strip()):
+        path = "."
+    target = args.get("target", "content")
+    if isinstance(target, str):
+        target = "files" if _ALIASES.get(target, target) == "files" else "content"
+    out = {"pattern": args.get("pattern", ""), "target": target, "path": path,
+           "limit": _least(_number(args.get("limit", 50), 50), 1),
+           "offset": _least(_number(args.get("offset", 0), 0), 0)}
+    if target == "files":
+        order = args.get("order", "discovery") if family.find == "entries" else "discovery"
+        return {**out, **_CONTENT_ONLY, "order": order}
+    mode = args.get("output_mode", "content")
+    if isinstance(mode, str) and mode not in ("files_only", "count"):
+        mode = "content"
+    return {**out, "file_glob": args.get("file_glob") or None, "output_mode": mode,
+            "context": _context(args.get("context", 0)), "order": "discovery"}
+
+
+def _parsed(value: Any) -> Any:
+    """Read a string as an integer where the dispatcher would, else leave it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        number = float(value)
+        return int(number) if number == int(number) else value
+    except (ValueError, OverflowError):
+        return value
+
+
+def _number(value: Any, default: int) -> Any:
+    """Read a page number: what is no number counts as not given."""
+    value = _parsed(value)
+    try:
+        return int(value)
+    except OverflowError:
+        return value            # infinity: the live tool fails on it
+    except (TypeError, ValueError):
+        return default
+
+
+def _context(value: Any) -> Any:
+    value = _parsed(value)
+    if isinstance(value, (int, float)) and not value > 0:
+        return 0
+    return int(value) if isinstance(value, bool) else value
+
+
+def _least(value: Any, bound: int) -> Any:
+    return max(value, bound) if isinstance(value, int) else value
+
+
+def _most(value: Any, bound: int) -> Any:
+    return min(value, bound) if isinstance(value, int) else value
+
+
+# --- what a recording gives away ---------------------------------------------
+
+
+def learn(calls: Iterable[Call], snapshot: Snapshot) -> dict[str, str]:
+    """Return what the recorded results prove about the Hermes that gave them.
+
+    :returns: any of `family` (a table's name) and `search` ("rg" or "grep");
+        a fact is left out unless every result that speaks of it agrees.
+    """
+    seen: dict[str, set[str]] = {"family": set(), "search": set()}
+    for call in calls:
+        if call.tool == "read_file":
+            seen["family"].update(_reads_like(call, snapshot))
+        elif call.tool == "search_files":
+            seen["search"].update(_searches_like(call))
+    return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
+
+
+def _reads_like(call: Call, snapshot: Snapshot) -> set[str]:
+    """Name the family whose answer to this read is the recorded one, if only one fits."""
+    try:
+        result = json.loads(call.result)
+        file = snapshot.files.get(str(call.args.get("path", "")))
+        if not isinstance(result, dict) or "content" not in result or file is None:
+            return {"0.22"} if isinstance(result, dict) and "not_found" in result else set()
+    except (TypeError, ValueError):
+        return set()
+    fits = set()
+    for name, family in _FAMILIES.items():
+        args = coerce_args("read_file", call.args, name)
+        if _read_page(file, args["offset"], args["limit"], family) == result:
+            fits.add(name)
+    return fits if len(fits) == 1 else set()
+
+
+def _searches_like(call: Call) -> set[str]:
+    """Tell ripgrep from grep by the path form of a content search below "."."""
+    if str(call.args.get("path", "."))[:1] != ".":
+        return set()
+    if call.args.get("target", "content") not in ("content", "grep"):
+        return set()
+    found = re.search(r'"(?:path|matches_text)": "(\./|/|[A-Za-z]:)', str(call.result))
+    return set() if found is None else {"rg" if found[1] == "./" else "grep"}
+
+
+# --- globs --------------------------------------------------------------------
+
+_BAD_GLOB = "the glob {!r} is not one ripgrep and the replay read alike"
+
+
+def _glob_regex(glob: str) -> str:
+    """Translate a ripgrep glob into a Python regular expression over whole paths."""
+    out: list[str] = []
+    depth, at = 0, 0
+    while at < len(glob):
+        char = glob[at]
+        if glob.startswith("**", at):
+            piece, at = _double_star(glob, at)
+            out.append(piece)
+            continue
+        if char == "[":
+            piece, at = _glob_class(glob, at)
+            out.append(piece)
+            continue
+        if char == "\\":
+            at += 1
+            if at == len(glob):
+                raise Miss(_BAD_GLOB.format(glob))
+            out.append(re.escape(glob[at]))
+        elif char == "{":
+            if depth:
+                raise Miss(_BAD_GLOB.format(glob))
+            depth += 1
+            out.append("(?:")
+        elif char == "}":
+            if not depth:
+                raise Miss(_BAD_GLOB.format(glob))
+            depth -= 1
+            out.append(")")
+        else:
+            out.append({"*": "[^/]*", "?": "[^/]", ",": "|" if depth else ","}.get(
+                char, re.escape(char)))
+        at += 1
+    if depth:
+        raise Miss(_BAD_GLOB.format(glob))
+    return "".join(out)
+
+
+def _double_star(glob: str, at: int) -> tuple[str, int]:
+    """Translate `**`, which crosses folders only when it is a whole component."""
+    end = at
+    while end < len(glob) and glob[end] == "*":
+        end += 1
+    opens = at == 0 or glob[at - 1] == "/"
+    if end - at == 2 and opens and glob.startswith("/", end):
+        return "(?:.*/)?", end + 1
+    if end - at == 2 and opens and end == len(glob):
+        return ".*", end
+    return "[^/]*", end
+
+
+def _glob_class(glob: str, at: int) -> tuple[str, int]:
+    start = at + 2 if glob[at + 1:at + 2] in ("!", "^") else at + 1
+    end = glob.find("]", start + 1)
+    if end < 0 or "[" in glob[start:end] or "\\" in glob[start:end]:
+        raise Miss(_BAD_GLOB.format(glob))
+    body = re.sub(r"([&~|^])", r"\\\1", glob[start:end])
+    return f"(?!/)[{'^' if start == at + 2 else ''}{body}]", end + 1
+
+
+class _Override:
+    """One `--glob` of ripgrep: what it lets in, past every ignore rule, or keeps out."""
+
+    def __init__(self, glob: str) -> None:
+        self.keeps_out = glob.startswith("!")
+        text = glob[1:] if self.keeps_out else glob
+        text = text if text.endswith("\\ ") else text.rstrip()
+        self.folders_only = text.endswith("/")
+        text = text.rstrip("/") if self.folders_only else text
+        if not text or text.startswith("#"):
+            raise Miss(_BAD_GLOB.format(glob))
+        if text.startswith("/"):
+            text = text[1:]
+        elif "/" not in text:
+            text = "**/" + text
+        if text.endswith("/**"):
+            text += "/*"
+        try:
+            self._regex = re.compile(_glob_regex(text), re.DOTALL)
+        except re.error:
+            raise Miss(_BAD_GLOB.format(glob)) from None
+
+    def verdict(self, path: str, folder: bool) -> bool | None:
+        """Say whether `path` is let in (True), kept out (False) or left to other rules."""
+        if (folder or not self.folders_only) and self._regex.fullmatch(path):
+            return not self.keeps_out
+        return None if folder or self.keeps_out else False
+
+
+def _shell_glob(pattern: str) -> Callable[[str], bool]:
+    """Compile a glob the way `find -name` and `grep --include` read it."""
+    if "\\" in pattern or "[:" in pattern or "[^" in pattern:
+        raise Miss(f"the glob {pattern!r} is beyond what a replay reads")
+    return re.compile(fnmatch.translate(pattern)).match  # type: ignore[return-value]
+
+
+# --- read_file ------------------------------------------------------------------
+
+#: Endings that `read_file` refuses by name alone.
+_BINARY = frozenset(
+    ".png .jpg .jpeg .gif .bmp .ico .webp .tiff .tif .mp4 .mov .avi .mkv .webm .wmv .flv "
+    ".m4v .mpeg .mpg .mp3 .wav .ogg .flac .aac .m4a .wma .aiff .opus .zip .tar .gz .bz2 .7z "
+    ".rar .xz .z .tgz .iso .exe .dll .so .dylib .bin .o .a .obj .lib .app .msi .deb .rpm .doc "
+    ".docx .xls .xlsx .ppt .pptx .odt .ods .odp .ttf .otf .woff .woff2 .eot .pyc .pyo .class "
+    ".jar .war .ear .node .wasm .rlib .sqlite .sqlite3 .db .mdb .idx .psd .ai .eps .sketch "
+    ".fig .xd .blend .3ds .max .swf .fla .lockb .dat .data".split())
+
+#: A page that is sent to a terminal loses these.
+_OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_FENCE = re.compile(r"'?\x07?__HERMES_FENCE_[A-Za-z0-9]+__\x07?'?")
+
+_CONFLICT = (re.compile(r"^\s*\d+\|<<<<<<< ", re.MULTILINE),
+             re.compile(r"^\s*\d+\|>>>>>>> ", re.MULTILINE))
+
+
+def _suffix(path: str) -> str:
+    """Return the ending of the last path component, "" for a dot-file's name."""
+    name = re.split(r"[/\\]", path)[-1].lstrip(".")
+    return "." + name.rsplit(".", 1)[1].lower() if "." in name else ""
+
+
+def _without_terminal_codes(text: str) -> str:
+    """Drop what the live tool takes for leftovers of its terminal."""
+    if "\x07" not in text and "\x1b]" not in text and "__HERMES_FENCE_" not in text:
+        return text
+    kept = []
+    for line in text.splitlines(keepends=True):
+        wrapped = "\x1b]" in line or "__HERMES_FENCE_" in line
+        clean = _FENCE.sub("", _OSC.sub("", line)).replace("\x07", "")
+        if not (wrapped and clean.strip("'\r\n\t ") == ""):
+            kept.append(clean)
+    return "".join(kept)
+
+
+def _cut_line(line: str) -> str:
+    """Cut a line to the bytes that reach `read_file` at all."""
+    if len(line) <= LINE_LIMIT:
+        return line
+    return line.encode("utf-8", "surrogatepass")[:4 * LINE_LIMIT + 1].decode("utf-8", "replace")
+
+
+def _split_lines(text: str) -> list[str]:
+    """Split at newlines only; a final newline opens no further line."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _page_text(lines: Sequence[str], ends: bool, offset: int, end: int, family: Family) -> str:
+    """Return lines `offset` to `end` as the live tool's shell prints them."""
+    page = lines[offset - 1:end]
+    if family.cut:
+        text = "".join([_cut_line(line) + "\n" for line in page])
+    else:
+        text = "".join([line + "\n" for line in page])
+        if page and end >= len(lines) and not ends:
+            text = text[:-1]
+    text = _without_terminal_codes(text)
+    return text[1:] if offset == 1 and text.startswith("\ufeff") else text
+
+
+def _numbered(text: str, start: int) -> str:
+    return "\n".join([
+        f"{number}|{line if len(line) <= LINE_LIMIT else line[:LINE_LIMIT] + '... [truncated]'}"
+        for number, line in enumerate(text.split("\n"), start)])
+
+
+def _read_page(file: SnapshotFile, offset: int, limit: int, family: Family,
+               lines: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the decoded answer to one `read_file` call.
+
+    :param lines: the file's lines when the caller has them at hand.
+    """
+    lines = _split_lines(file.text) if lines is None else lines
+    ends = not file.text or file.text.endswith("\n")
+    end = offset + limit - 1
+    total = len(lines) - (0 if ends or family.counts_last else 1)
+    truncated = total > end
+    text = _page_text(lines, ends, offset, end, family)
+    if family.cut and not truncated and not ends and text.endswith("\n"):
+        text = text[:-1]
+    out: dict[str, Any] = {"content": "", "total_lines": total, "file_size": file.size,
+                           "truncated": False}
+    if family.speaks and file.size == 0:
+        out["hint"] = "File is empty (0 bytes)."
+    elif family.speaks and offset > total > 0:
+        out["hint"] = (f"Note: offset {offset} is beyond the end of the file ({total} lines "
+                       f"total). Retry with offset <= {total}.")
+    else:
+        shown = text[:-1] if not family.phantom and text.endswith("\n") else text
+        out.update(content=_numbered(shown, offset), truncated=truncated)
+        if not family.phantom and any(len(line) > LINE_LIMIT for line in text.split("\n")):
+            out["truncated_lines"] = True
+        if truncated:
+            out["hint"] = (f"Use offset={end + 1} to continue reading "
+                           f"(showing {offset}-{end} of {total} lines)")
+    out.update(is_binary=False, is_image=False)
+    if family.not_found:
+        out["not_found"] = False
+    _fit_budget(out, offset)
+    _add_remarks(out, limit, family)
+    return out
+
+
+def _fit_budget(out: dict[str, Any], offset: int) -> None:
+    """Cut the page to whole lines within the character budget."""
+    if len(out["content"]) <= READ_BUDGET:
+        return
+    kept = out["content"].rfind("\n", 0, READ_BUDGET + 1)
+    out["content"] = out["content"][:kept]
+    count = out["content"].count("\n") + 1
+    following = offset + count
+    out["truncated"] = True
+    out["truncated_by"] = "bytes"
+    out["next_offset"] = following
+    out["hint"] = (
+        f"Output truncated at the {READ_BUDGET:,}-char read budget after {count} line(s) "
+        f"(showing lines {offset}-{following - 1} of {out['total_lines']}). "
+        f"Use offset={following} to continue.")
+
+
+def _add_remarks(out: dict[str, Any], limit: int, family: Family) -> None:
+    if family.not_found:
+        opened, closed = (len(mark.findall(out["content"])) for mark in _CONFLICT)
+        blocks = min(opened, closed)
+        if blocks:
+            out["conflict_blocks"] = blocks
+            out["_hint"] = (
+                f"{blocks} unresolved git merge-conflict block(s) (<<<<<<< / ======= / >>>>>>>) "
+                "in this range. Resolve them (keep one side or combine, delete the markers) "
+                "before editing around them.")
+    if out["file_size"] > LARGE_FILE and limit > 200 and out["truncated"]:
+        out.setdefault("_hint", (
+            f"This file is large ({out['file_size']:,} bytes). Consider reading only the section "
+            "you need with offset and limit to keep context usage efficient."))
+
+
+# --- patterns (stand-in) --------------------------------------------------------
+
+
+class PatternError(Exception):
+    """The live tool itself refuses this pattern; the text is its own."""
+
+
+class Untranslatable(Exception):
+    """The pattern cannot be searched here as the live tool would."""
+
+
+class Matcher:
+    def __init__(self, regex: "re.Pattern[str]") -> None:
+        self.regex = regex
+
+
+def compile_pattern(pattern: str, dialect: str) -> Matcher:
+    try:
+        return Matcher(re.compile(pattern, re.MULTILINE))
+    except re.error as error:
+        raise Untranslatable(str(error)) from None
+
+
+# --- search_files ---------------------------------------------------------------
+
+_GROUPED = ("path-grouped: each file path on its own line, followed by indented "
+            "'<line>: <content>' rows for matches in that file")
+_MULTILINE_NOTE = ("Pattern contains \\n — multiline mode (-U) was enabled automatically "
+                   "so the regex can match across line boundaries.")
+_LINES_NOTE = ("0 results found. Note: search_files content search is line-oriented and does not "
+               "run ripgrep with -U/--multiline, so `\\n` in the regex does not match line breaks. "
+               "Use context=N to inspect neighboring lines, or escape as `\\\\n` when searching "
+               "for a literal backslash+n.")
+_OLD_RIPGREP = ("Exact modification-time order requires ripgrep 14 or newer; upgrade ripgrep or "
+                "use order='discovery'.")
+
+#: What the live tool takes for a row of rg or grep, and how it reads one.
+_ROW = re.compile(r"^([A-Za-z]:)?[^\s:][^\n]*?[:\-]\d|^[^\s:][^\s]*$")
+_MATCH_ROW = re.compile(r"^([A-Za-z]:)?(.*?):(\d+):(.*)$")
+_CONTEXT_MARK = re.compile(r"-(\d+)-")
+
+_NEWLINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
+_META = re.compile(r"[.\[\](){}?*+^$\\|]")
+
+#: Folders that the probe for hidden files of 0.22 leaves out.
+_PRUNED = frozenset(
+    ".git .hg .svn node_modules venv .venv site-packages dist-packages vendor third_party build "
+    "dist target out coverage .next .turbo .parcel-cache .nuxt .svelte-kit .archive __pycache__ "
+    ".cache .Trash .tox .nox .mypy_cache .pytest_cache .ruff_cache .npm .yarn .pnpm-store .gradle "
+    ".m2 .nuget backups backup .backups".split())
+#: Names whose results the live tool holds back.
+_WITHHELD = frozenset(
+    ".env .env.local .env.development .env.production .env.test .env.staging .envrc".split())
+
+
+@dataclass
+class _Found:
+    """A search result before it becomes JSON; the order of the fields is that of the keys."""
+
+    total_count: int = 0
+    matches: list[tuple[str, int, str]] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    truncated: bool = False
+    warning: str = ""
+    error: str = ""
+
+    def empty(self) -> bool:
+        return not (self.total_count or self.matches or self.files or self.counts)
+
+    def to_dict(self, family: Family) -> dict[str, Any]:
+        out: dict[str, Any] = {"total_count": self.total_count}
+        if len(self.matches) >= GROUP_FROM:
+            out["matches_format"] = _GROUPED
+            out["matches_text"] = _grouped(self.matches)
+        elif self.matches:
+            out["matches"] = [{"path": path, "line": line, "content": content}
+                              for path, line, content in self.matches]
+        for key in ("files", "counts", "truncated"):
+            if getattr(self, key):
+                out[key] = getattr(self, key)
+        if self.truncated and family.hint_inside:
+            out["total_count_is_lower_bound"] = True
+        for key in ("warning", "error"):
+            if getattr(self, key):
+                out[key] = getattr(self, key)
+        return out
+
+
+def _grouped(matches: Sequence[tuple[str, int, str]]) -> str:
+    rows: list[str] = []
+    current = None
+    for path, line, content in matches:
+        if path != current:
+            rows.append(path)
+            current = path
+        rows.append(f"  {line}: {content.rstrip()}")
+    return "\n".join(rows)
+
+
+def _payload(rows: Iterable[str]) -> list[str]:
+    """Keep what the live tool takes for results, as its clean-up leaves it."""
+    kept = [row for row in rows
+            if row.strip() and not row.lstrip().startswith(("rg: ", "grep: "))
+            and (row == "--" or _ROW.match(row))]
+    return [row for row in "\n".join(kept).strip().split("\n") if row]
+
+
+def _parsed_row(row: str, context: bool) -> tuple[str, int, str] | None:
+    found = _MATCH_ROW.match(row)
+    if found is not None:
+        return (found[1] or "") + found[2], int(found[3]), found[4][:CLIP]
+    marks = list(_CONTEXT_MARK.finditer(row)) if context and row != "--" else []
+    if not marks or marks[-1].start() == 0:
+        return None
+    mark = marks[-1]
+    return row[:mark.start()], int(mark[1]), row[mark.end():][:CLIP]
+
+
+@dataclass(frozen=True)
+class _Document:
+    """One file of the snapshot, ready to be searched."""
+
+    path: str
+    file: SnapshotFile
+    text: str           #: as the search engine sees it
+    folders: tuple[str, ...]    #: every folder above it, "" left out
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class _Root:
+    """Where a search begins: as the model typed it, and what that is."""
+
+    typed: str
+    rel: str            #: workspace path, "" for the workspace itself
+    is_file: bool
+
+
+def _dotted(name: str) -> bool:
+    return name.startswith(".") and name not in (".", "..")
+
+
+def _line_hits(matcher: Matcher, text: str, wanted: int) -> list[int]:
+    """Return the 1-based numbers of the first `wanted` lines that match."""
+    hits: list[int] = []
+    at, number, seen = 0, 1, 0
+    end = len(text) - 1 if text.endswith("\n") else len(text)
+    while len(hits) < wanted and at <= end and text:
+        found = matcher.regex.search(text, at)
+        if found is None or found.start() > end:
+            break
+        number += text.count("\n", seen, found.start())
+        seen = found.start()
+        hits.append(number)
+        after = text.find("\n", found.start())
+        if after < 0:
+            break
+        at = after + 1
+    return hits
+
+
+class Synthesizer:
+    """Answers `read_file` and `search_files` calls from one snapshot.
+
+    Any number of threads may call `answer` at once: the snapshot is never
+    written to, and what is remembered between calls can be worked out twice
+    without harm.
+
+    :param learned: what `learn` found; it wins over the host's version.
+    """
+
+    def __init__(self, snapshot: Snapshot, workspace: Workspace, host: Host,
+                 learned: Mapping[str, Any] | None = None) -> None:
+        self._snapshot = snapshot
+        self._workspace = workspace
+        self._host = host
+        self._family = _family(host.hermes, learned)
+        self._rg = (host.search or (learned or {}).get("search", "rg")) != "grep"
+        self._windows = host.platform == "win32"
+        self._lock = threading.Lock()
+        self._index: _Index | None = None
+
+    def answer(self, tool: str, args: Mapping[str, Any]) -> str:
+        """Return the text that the live tool would have returned.
+
+        :raises Miss: if the snapshot cannot tell; never anything else.
+        """
+        try:
+            read = coerce_args(tool, args, self._family.name if not self._host.hermes
+                               else self._host.hermes)
+            if tool == "read_file":
+                return self._read(read)
+            if tool == "search_files":
+                return self._search(read)
+        except Miss:
+            raise
+        except Exception as error:  # a replay must end in an answer or a miss
+            raise Miss(f"the replay could not work out this call: {error!r}") from error
+        raise Miss(f"no result of {tool!r} can be made from files")
+
+    # -- read_file
+
+    def _read(self, args: Mapping[str, Any]) -> str:
+        path, offset, limit = args["path"], args["offset"], args["limit"]
+        if not isinstance(path, str) or not isinstance(offset, int) or not isinstance(limit, int):
+            raise Miss("the arguments are not of the kinds read_file takes")
+        if offset < 1:
+            raise Miss("reading from the end of a file is not synthesized")
+        key = self._key(path)
+        file = self._snapshot.files.get(key)
+        if file is None or path.endswith(("/", "\\")):
+            raise Miss(self._absence(path, key))
+        suffix = _suffix(key)
+        if suffix in self._family.documents:
+            raise Miss(f"{path}: read_file converts {suffix} files, a snapshot holds their text")
+        if suffix in _BINARY:
+            return _dump({"error": f"Cannot read binary file '{path}' ({suffix}). Use "
+                          "vision_analyze for images, or terminal to inspect binary files."})
+        if _looks_binary(file.text, self._family):
+            raise Miss(f"{path}: the live tool takes this file for binary")
+        lines = self._all().lines(key)
+        return _dump(_read_page(file, offset, limit, self._family, lines))
+
+    def _key(self, path: str) -> str:
+        """Return the snapshot's path of what the model named."""
+        if not path:
+            raise Miss("no path is given")
+        rel = self._workspace.relative(path)
+        if rel is None:
+            raise Miss(f"{path}: outside the workspace")
+        return self._all().folded(rel) if self._host.fold_case else rel
+
+    def _absence(self, path: str, key: str) -> str:
+        reason = self._snapshot.skipped_paths.get(key)
+        if reason:
+            return f"{path}: not in the snapshot ({reason})"
+        if key in self._all().folders:
+            return f"{path}: a folder, and the snapshot holds files"
+        return f"{path}: not in the snapshot"
+
+    def _all(self) -> _Index:
+        """Return the index of the snapshot, made by the first call that needs it."""
+        if self._index is None:
+            with self._lock:
+                if self._index is None:
+                    self._index = _Index(self._snapshot)
+        return self._index
+
+    # -- search_files
+
+    def _search(self, args: Mapping[str, Any]) -> str:
+        family = self._family
+        path, pattern = args["path"], args["pattern"]
+        if path is None:
+            return _dump({"error": "expected str, bytes or os.PathLike object, not NoneType"})
+        if path == "":
+            return _dump({"total_count": 0, "error": "Path not found: "})
+        self._check(args)
+        roots, note = self._roots(path)
+        if args["target"] == "content" and not isinstance(args["context"], (int, float)):
+            kind = type(args["context"]).__name__
+            return _dump({"error": f"'>' not supported between instances of '{kind}' and 'int'"})
+        search = self._files if args["target"] == "files" else self._content
+        found = search(roots[0], pattern, args) if not note else self._merged(search, roots, args)
+        if note:
+            found.warning = note
+        omitted = _withhold(found)
+        out = found.to_dict(family)
+        if omitted:
+            out["_omitted"] = (f"{omitted} result(s) omitted because they target credential, "
+                               "token, cache, or secret-bearing environment files.")
+        if not found.truncated:
+            return _dump(out)
+        hint = (f"Results truncated. Use offset={args['offset'] + args['limit']} to see more, "
+                "or narrow with a more specific pattern or file_glob.")
+        if family.hint_inside:
+            return _dump({**out, "_hint": hint})
+        return f"{_dump(out)}\n\n[Hint: {hint}]"
+
+    def _check(self, args: Mapping[str, Any]) -> None:
+        """Refuse what the live tool might read as an option, or fail on."""
+        texts = [args["pattern"], args["path"], args["file_glob"] or "", args["output_mode"]]
+        if not all(isinstance(text, str) for text in texts):
+            raise Miss("the arguments are not of the kinds search_files takes")
+        dashed = texts[1:3] if args["target"] == "files" else texts[:3]
+        if any(text.startswith("-") for text in dashed):
+            raise Miss("the live tool reads an argument that begins with '-' as an option")
+        if any("\0" in text for text in texts):
+            raise Miss("an argument holds a NUL character")
+        numbers = (args["limit"], args["offset"])
+        if not all(isinstance(number, int) and number < 10 ** 9 for number in numbers):
+            raise Miss("limit and offset are beyond what the live tool takes")
+        if isinstance(args["context"], float) or (
+                isinstance(args["context"], int) and args["context"] >= 10 ** 9):
+            raise Miss("context is not a number of lines")
+
+    def _roots(self, path: str) -> tuple[list[_Root], str]:
+        """Return where to search; more than one when the path names several.
+
+        :returns: the roots, and the remark that the live tool makes about
+            several of them ("" for one).
+        """
+        try:
+            return [self._root(path)], ""
+        except Miss as miss:
+            parts = self._parts(path)
+            if len(parts) < 2:
+                raise
+            try:
+                roots = [self._root(part) for part in parts]
+            except Miss:
+                raise miss from None
+        return roots, f"path contained {len(parts)} entries; searched {len(parts)} that exist"
+
+    def _parts(self, path: str) -> list[str]:
+        if self._family.splits == "any":
+            return path.replace(",", " ").split()
+        if self._family.splits == "commas":
+            parts = path.split(",") if "," in path else path.split()
+            return [part.strip() for part in parts if part.strip()]
+        return []
+
+    def _root(self, typed: str) -> _Root:
+        key = self._key(typed)
+        if key in self._snapshot.files and not typed.endswith(("/", "\\")):
+            return _Root(typed, key, True)
+        if key in self._all().folders and key not in self._snapshot.skipped_paths:
+            return _Root(typed, key, False)
+        raise Miss(self._absence(typed, key))
+
+    def _merged(self, search: Callable[..., _Found], roots: Sequence[_Root],
+                args: Mapping[str, Any]) -> _Found:
+        """Search several roots as the live tool does: page by page, then cut."""
+        if args["target"] == "files" and self._family.find == "entries":
+            raise Miss("listing several paths at once is not synthesized")
+        merged = _Found()
+        for root in roots:
+            found = search(root, args["pattern"], args)
+            if found.error and self._family.splits == "commas":
+                return found
+            if found.error:
+                continue
+            merged.matches += found.matches
+            merged.files += found.files
+            merged.counts.update(found.counts)
+            merged.total_count += found.total_count
+            merged.truncated = merged.truncated or found.truncated
+        del merged.matches[args["limit"]:], merged.files[args["limit"]:]
+        return merged
+
+    # -- search_files, target=content
+
+    def _content(self, root: _Root, pattern: str, args: Mapping[str, Any]) -> _Found:
+        newline = "\n" in pattern or bool(_NEWLINE_ESCAPE.search(pattern))
+        multiline = self._rg and newline and self._family.multiline
+        pruned = not self._rg and self._under_hidden(root)
+        try:
+            matcher = self._matcher(pattern, multiline)
+        except PatternError as error:
+            return _Found() if pruned else _Found(error=f"Search failed: {error}")
+        documents = self._searched(root, args["file_glob"], pruned)
+        anchor = self._anchor(root, pruned)
+        cap = args["limit"] + args["offset"] + (CONTEXT_EXTRA if args["context"] > 0 else 0)
+        rows = self._rows(documents, matcher, anchor, root, args, cap)
+        found = _parse(rows, args)
+        if multiline and args["output_mode"] != "count":
+            found.warning = _MULTILINE_NOTE
+        if found.empty() and self._rg and self._family.probes:
+            hint = self._probe(root, pattern, args["file_glob"])
+            found.warning = " ".join(filter(None, (found.warning, hint)))
+        if found.total_count == 0 and newline and not multiline:
+            found.warning = _LINES_NOTE
+        return found
+
+    def _matcher(self, pattern: str, multiline: bool = False) -> Matcher:
+        try:
+            return compile_pattern(pattern, "rg" if self._rg else self._family.grep)
+        except Untranslatable as error:
+            raise Miss(f"the pattern cannot be searched as the live tool would: {error}") from None
+
+    def _searched(self, root: _Root, glob: str | None, pruned: bool) -> list[_Document]:
+        index = self._all()
+        if self._rg:
+            return index.visible(root, glob)
+        if pruned or self._family.grep_root == "pruned" or not self._grep_skips(root):
+            return index.walked(root, glob, typed_root=not pruned)
+        return []
+
+    def _grep_skips(self, root: _Root) -> bool:
+        """Say whether `--exclude-dir='.*'` takes the root itself for a hidden folder."""
+        if root.is_file:
+            return False
+        text = root.typed if self._family.grep_root == "typed" else self._anchor(root, False)
+        return bool(re.search(r"(?:^|/)\.", text))
+
+    def _under_hidden(self, root: _Root) -> bool:
+        if self._family.grep_root != "pruned":
+            return False
+        whole = f"{self._workspace.root}/{root.rel}".replace("\\", "/")
+        return any(_dotted(part) for part in whole.split("/"))
+
+    def _anchor(self, root: _Root, pruned: bool) -> str:
+        """Return what stands before the paths of the answer."""
+        typed = root.typed
+        if self._rg or pruned or self._family.grep_root == "typed":
+            return typed
+        if re.match(r"/|\\\\|[A-Za-z]:[\\/]", typed):
+            return typed
+        here = _posix_drive(str(self._workspace.root)) if self._windows else str(
+            self._workspace.root)
+        short = typed[2:] if typed.startswith("./") else typed
+        return here if short in ("", ".") else f"{here}/{short}"
+
+    def _shown(self, anchor: str, root: _Root, path: str) -> str:
+        """Return a path as the answer prints it: the anchor, then the way down."""
+        if root.is_file:
+            return anchor
+        below = path[len(root.rel):].lstrip("/")
+        mark = "\\" if self._windows and self._rg else "/"
+        joint = "" if anchor.endswith(("/", mark)) else mark
+        return f"{anchor}{joint}{below.replace('/', mark)}"
+
+    def _rows(self, documents: Sequence[_Document], matcher: Matcher, anchor: str, root: _Root,
+              args: Mapping[str, Any], cap: int) -> list[str]:
+        """Return the first `cap` rows that rg or grep would print."""
+        mode, context = args["output_mode"], args["context"]
+        wanted = {"files_only": 1, "count": 10 ** 9}.get(mode, cap)
+        rows: list[str] = []
+        for document in documents:
+            hits = _line_hits(matcher, document.text if self._rg else document.file.text, wanted)
+            if not hits and (mode != "count" or self._rg):
+                continue
+            path = self._shown(anchor, root, document.path)
+            if mode == "files_only":
+                rows.append(path)
+            elif mode == "count":
+                rows.append(f"{path}:{len(hits)}")
+            else:
+                if context and rows:
+                    rows.append("--")
+                lines = self._all().lines(document.path, not self._rg)
+                rows += _document_rows(path, lines, hits, context, cap - len(rows))
+            if len(rows) >= cap:
+                break
+        return rows[:cap]
+
+    def _probe(self, root: _Root, pattern: str, glob: str | None) -> str:
+        """Say what a search without hits may have meant, as the live tool finds out."""
+        index, paths = self._all(), self._family.probes == "paths"
+        probes = [("(?i)" + pattern, index.visible(root, glob)),
+                  (pattern, index.everything(root, glob, paths)),
+                  (None, index.visible(root, glob))]
+        for kind, (expression, documents) in enumerate(probes):
+            if expression is None and not _META.search(pattern):
+                continue
+            counts = self._counted(expression, pattern, documents)
+            if counts:
+                names = ["" if root.is_file else self._shown(root.typed, root, path)
+                         for path, _ in counts]
+                return _probe_note(kind, sum(n for _, n in counts), names, paths)
+        return ""
+
+    def _counted(self, expression: str | None, literal: str,
+                 documents: Sequence[_Document]) -> list[tuple[str, int]]:
+        """Count the matches of the first files that have any."""
+        if expression is None:
+            counts = ((d.path, d.text.count(literal)) for d in documents)
+        else:
+            try:
+                regex = self._matcher(expression).regex
+            except PatternError:
+                return []
+            counts = ((d.path, sum(1 for _ in regex.finditer(d.text))) for d in documents)
+        kept = []
+        for path, number in counts:
+            if number:
+                kept.append((path, number))
+                if len(kept) == PROBE_ROWS:
+                    break
+        return kept
+
+    # -- search_files, target=files
+
+    def _files(self, root: _Root, pattern: str, args: Mapping[str, Any]) -> _Found:
+        order, limit, offset = args["order"], args["limit"], args["offset"]
+        if order not in ("discovery", "modified"):
+            return _Found(error=f"Invalid file search order {order!r}; expected "
+                          "'discovery' or 'modified'.")
+        name = pattern.split("/")[-1]
+        if not self._rg:
+            return self._found_by_find(root, name, args)
+        if order == "modified":
+            raise Miss("the order 'modified' depends on the version of ripgrep")
+        glob = name if name.startswith("*") else "*" + name
+        listed = self._newest_first(self._all().listed(root, glob))
+        files = [self._shown(root.typed, root, document.path) for document in listed]
+        end = offset + limit
+        if self._family.find == "files":
+            return _Found(files=files[:end][offset:], total_count=min(len(files), end),
+                          truncated=len(files) >= end)
+        files = files[:end + 1]
+        if not root.is_file:
+            folders = self._all().matching_folders(root, glob)[:end + 1]
+            files += [self._found_path(root, folder) for folder in folders]
+        return _Found(files=files[offset:end], total_count=len(files), truncated=len(files) > end)
+
+    def _found_by_find(self, root: _Root, name: str, args: Mapping[str, Any]) -> _Found:
+        limit, offset = args["limit"], args["offset"]
+        entries = self._family.find == "entries"
+        listed = self._all().found(root, name, entries, root.typed)
+        if not entries:
+            listed.sort(key=lambda entry: (-entry[1], entry[0]))
+        paths = [self._found_path(root, path) for path, _ in listed]
+        if not entries:
+            page = paths[offset:offset + limit]
+            return _Found(files=page, total_count=len(page))
+        paths = paths[:offset + limit + 1]
+        return _Found(files=paths[offset:offset + limit], total_count=len(paths),
+                      truncated=len(paths) > offset + limit)
+
+    def _found_path(self, root: _Root, path: str) -> str:
+        """Return a path as `find` prints it."""
+        if root.is_file or path == root.rel:
+            return root.typed
+        below = path[len(root.rel):].lstrip("/")
+        return root.typed + ("" if root.typed.endswith("/") else "/") + below
+
+    def _newest_first(self, documents: Sequence[_Document]) -> list[_Document]:
+        return sorted(documents, key=lambda document: -document.file.mtime)
+
+
+def _dump(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _looks_binary(text: str, family: Family) -> bool:
+    """Say whether the first bytes make the live tool refuse the file."""
+    sample = text[:1000]
+    if family.cut:
+        return "\0" in sample
+    odd = sum(1 for char in sample if ord(char) < 32 and char not in "\n\r\t")
+    return bool(sample) and odd / len(sample) > 0.30
+
+
+def _posix_drive(path: str) -> str:
+    """Spell a Windows path the way Git Bash prints its working directory (reasoned)."""
+    path = path.replace("\\", "/")
+    return f"/{path[0].lower()}{path[2:]}" if re.match(r"[A-Za-z]:/", path) else path
+
+
+def _parse(rows: Sequence[str], args: Mapping[str, Any]) -> _Found:
+    """Read rows of rg or grep as the live tool does."""
+    lines, offset = _payload(rows), args["offset"]
+    end = offset + args["limit"]
+    if args["output_mode"] == "files_only":
+        return _Found(files=lines[offset:end], total_count=len(lines))
+    if args["output_mode"] == "count":
+        counts = {}
+        for line in lines:
+            path, _, number = line.rpartition(":")
+            if path and number.isdigit():
+                counts[path] = int(number)
+        return _Found(counts=counts, total_count=sum(counts.values()))
+    parsed = [_parsed_row(line, args["context"] > 0) for line in lines]
+    matches = [row for row in parsed if row is not None]
+    return _Found(matches=matches[offset:end], total_count=len(matches),
+                  truncated=len(matches) > end)
+
+
+def _document_rows(path: str, lines: Sequence[str], hits: Sequence[int], context: int,
+                   cap: int) -> list[str]:
+    """Print the hits of one file, with `context` lines around each."""
+    if not context:
+        return [f"{path}:{number}:{lines[number - 1]}" for number in hits[:cap]]
+    rows: list[str] = []
+    matched, last = set(hits), 0
+    for hit in hits:
+        first = max(hit - context, last + 1, 1)
+        if last and first > last + 1:
+            rows.append("--")
+        for number in range(first, min(hit + context, len(lines)) + 1):
+            mark = ":" if number in matched else "-"
+            rows.append(f"{path}{mark}{number}{mark}{lines[number - 1]}")
+            last = number
+        if len(rows) >= cap:
+            break
+    return rows
+
+
+def _probe_note(kind: int, total: int, names: Sequence[str], with_paths: bool) -> str:
+    """Word the remark about a search without hits."""
+    listed = ""
+    if with_paths:
+        more = len(names) - 5
+        listed = ": " + ", ".join(names[:5]) + (f" (+{more} more)" if more > 0 else "")
+    if kind == 0:
+        return (f"0 exact matches, but {total} case-insensitive match(es) in {len(names)} "
+                f"file(s){listed} — the pattern's casing may be wrong.")
+    if kind == 1:
+        advice = "" if with_paths else " Search the hidden path explicitly to include them."
+        return (f"0 matches in visible files, but {total} match(es) in {len(names)} hidden or "
+                f"gitignored file(s){listed} — these are excluded by default.{advice}")
+    where = f" in {len(names)} file(s){listed}" if with_paths else ""
+    return (f"0 regex matches, but {total} literal match(es){where} — the pattern contains regex "
+            "metacharacters that likely need escaping (or pass a simpler substring).")
+
+
+def _withhold(found: _Found) -> int:
+    """Take out results in secret-bearing files; return how many."""
+    def secret(path: str) -> bool:
+        return re.split(r"[/\\]", path)[-1] in _WITHHELD
+
+    before = len(found.matches) + len(found.files) + len(found.counts)
+    found.matches = [match for match in found.matches if not secret(match[0])]
+    found.files = [path for path in found.files if not secret(path)]
+    found.counts = {path: n for path, n in found.counts.items() if not secret(path)}
+    return before - len(found.matches) - len(found.files) - len(found.counts)
+
+
+class _Index:
+    """The snapshot in path order, with what its files say about its folders."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.documents = [_document(path, snapshot.files[path])
+                          for path in sorted(snapshot.files)]
+        self._by_path = {document.path: document for document in self.documents}
+        self.folders = {folder for d in self.documents for folder in d.folders} | (
+            {""} if self.documents else set())
+        self._buried = _buried_folders(self.documents)
+        self._folded = {key.casefold(): key for key in (*self.folders, *self._by_path)}
+        #: maps a path (and whether its BOM stays) to its lines
+        self._lines: dict[tuple[str, bool], list[str]] = {}
+        #: maps a root and a glob to the files a plain ripgrep would search
+        self._visible: dict[tuple[str, str | None], list[_Document]] = {}
+
+    def folded(self, key: str) -> str:
+        """Return the spelling of a path that the disk showed."""
+        return self._folded.get(key.casefold(), key)
+
+    def lines(self, path: str, bom: bool = True) -> list[str]:
+        """Return the lines of a file.
+
+        :param bom: whether a byte order mark stays on the first line.
+        """
+        key = (path, bom)
+        lines = self._lines.get(key)
+        if lines is None:
+            document = self._by_path[path]
+            lines = _split_lines(document.file.text if bom else document.text)
+            self._lines[key] = lines
+        return lines
+
+    def below(self, root: _Root) -> list[_Document]:
+        if root.is_file:
+            return [self._by_path[root.rel]]
+        if not root.rel:
+            return self.documents
+        start = root.rel + "/"
+        return [document for document in self.documents if document.path.startswith(start)]
+
+    def visible(self, root: _Root, glob: str | None) -> list[_Document]:
+        """Return what a plain ripgrep searches: nothing hidden, nothing ignored.
+
+        A file that is named itself is always searched.
+        """
+        if root.is_file:
+            return self.below(root)
+        key = (root.rel, glob)
+        if key not in self._visible:
+            override = _Override(glob) if glob else None
+            chosen = [d for d in self.below(root) if self._lets_in(d, root, override)]
+            if len(self._visible) >= 64:
+                self._visible.clear()
+            self._visible[key] = chosen
+            return chosen
+        return self._visible.get(key) or self.visible_again(root, glob)
+
+    def visible_again(self, root: _Root, glob: str | None) -> list[_Document]:
+        override = _Override(glob) if glob else None
+        return [d for d in self.below(root) if self._lets_in(d, root, override)]
+
+    def _lets_in(self, document: _Document, root: _Root, override: _Override | None) -> bool:
+        """Walk down from the root as ripgrep does; its globs beat every other rule."""
+        for folder in document.folders:
+            if len(folder) <= len(root.rel):
+                continue
+            verdict = override.verdict(folder, True) if override else None
+            if verdict is False:
+                return False
+            if verdict is None and (_dotted(folder.rsplit("/", 1)[-1]) or folder in self._buried):
+                return False
+        verdict = override.verdict(document.path, False) if override else None
+        if verdict is not None:
+            return verdict
+        if _dotted(document.name):
+            return False
+        return not document.file.ignored or any(f in self._buried for f in document.folders)
+
+    def everything(self, root: _Root, glob: str | None, prune: bool) -> list[_Document]:
+        """Return what ripgrep searches when hidden and ignored files count too."""
+        override = _Override(glob) if glob and not root.is_file else None
+        return [d for d in self.below(root)
+                if (override is None or override.verdict(d.path, False) is not False)
+                and not (prune and not root.is_file and _is_pruned(d))]
+
+    def listed(self, root: _Root, glob: str) -> list[_Document]:
+        """Return what `rg --files -g` lists."""
+        return self.visible(root, glob)
+
+    def walked(self, root: _Root, glob: str | None, typed_root: bool) -> list[_Document]:
+        """Return what grep searches: all but hidden folders; a glob sees names only."""
+        accepts = _shell_glob(glob) if glob else None
+        if root.is_file:
+            typed = root.typed if typed_root else root.typed.rsplit("/", 1)[-1]
+            names = [typed[at:] for at in range(len(typed))
+                     if at == 0 or typed[at - 1] == "/"]
+            return self.below(root) if accepts is None or any(map(accepts, names)) else []
+        return [d for d in self.below(root)
+                if not _in_hidden_folder(d, root) and (accepts is None or accepts(d.name))]
+
+    def matching_folders(self, root: _Root, glob: str) -> list[str]:
+        """Return the folders that 0.22 adds to a listing by ripgrep.
+
+        When no visible folder has a fitting name, its `find` lists the
+        topmost hidden folders instead, whatever their names.
+        """
+        accepts = _shell_glob(glob)
+        inside = [folder for folder in sorted(self.folders)
+                  if folder and folder != root.rel and _is_below(folder, root.rel)]
+        hidden = [f for f in inside if _hidden_parts(f, root) == 1
+                  and _dotted(f.rsplit("/", 1)[-1])]
+        fitting = [f for f in inside if not _hidden_parts(f, root)
+                   and accepts(f.rsplit("/", 1)[-1])]
+        if not fitting:
+            fitting = [] if any(map(_dotted, root.rel.split("/"))) else hidden
+        return [folder for folder in fitting
+                if not any(folder == b or folder.startswith(b + "/") for b in self._buried)]
+
+    def found(self, root: _Root, name: str, entries: bool, typed: str) -> list[tuple[str, float]]:
+        """Return path and time of what `find -name` lists."""
+        accepts = _shell_glob(name)
+        if entries:
+            folders = [(f, 0.0) for f in sorted(self.folders)
+                       if f and f != root.rel and _is_below(f, root.rel)
+                       and not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])]
+            files = [(d.path, 0.0) for d in self.below(root)
+                     if not _in_hidden_folder(d, root) and not _dotted(d.name)
+                     and accepts(d.name)]
+            return sorted(folders + files) if not root.is_file else files
+        dotted_root = any(map(_dotted, typed.split("/")))
+        return [(d.path, d.file.mtime) for d in self.below(root) if accepts(d.name)
+                and not (_in_hidden_folder(d, root) or _dotted(d.name))
+                or root.is_file and dotted_root and accepts(d.name)]
+
+
+def _document(path: str, file: SnapshotFile) -> _Document:
+    parts = path.split("/")
+    folders = tuple("/".join(parts[:end]) for end in range(1, len(parts)))
+    text = file.text[1:] if file.text.startswith("\ufeff") else file.text
+    return _Document(path, file, text, folders)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return not folder or path.startswith(folder + "/")
+
+
+def _hidden_parts(path: str, root: _Root) -> int:
+    """Count the hidden components of a path below the root."""
+    return sum(1 for part in path[len(root.rel):].split("/") if _dotted(part))
+
+
+def _in_hidden_folder(document: _Document, root: _Root) -> bool:
+    below = document.path[len(root.rel):].rpartition("/")[0]
+    return "." in below and any(map(_dotted, below.split("/")))
+
+
+def _is_pruned(document: _Document) -> bool:
+    return any(part in _PRUNED for part in document.path.split("/")[:-1])
+
+
+def _buried_folders(documents: Sequence[_Document]) -> frozenset[str]:
+    """Guess which folders are ignored as folders.
+
+    A snapshot says of each file whether it is ignored, not by which rule.  A
+    folder of which every file is ignored counts as ignored itself, unless all
+    of them carry endings that are ignored in other folders, too.
+    """
+    alive = {folder for d in documents if not d.file.ignored for folder in d.folders}
+    ignored = [d for d in documents if d.file.ignored]
+    by_name = {_suffix(d.path) for d in ignored if not d.folders or d.folders[0] in alive
+               and d.folders[-1] in alive}
+    endings: dict[str, set[str]] = {}
+    for document in ignored:
+        for folder in document.folders:
+            if folder not in alive:
+                endings.setdefault(folder, set()).add(_suffix(document.path))
+    return frozenset(folder for folder, found in endings.items() if not found <= by_name)

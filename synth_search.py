@@ -12,8 +12,14 @@ import fnmatch
 import json
 import re
 import threading
+import time
+import unicodedata
+from bisect import bisect_right
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import (
+    Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence, Union,
+)
 
 from .cassette_store import Call, Host, Snapshot, SnapshotFile
 from .snapshot import Workspace
@@ -492,27 +498,1421 @@ def _add_remarks(out: dict[str, Any], limit: int, family: Family) -> None:
             "you need with offset and limit to keep context usage efficient."))
 
 
-# --- patterns (stand-in) --------------------------------------------------------
+# === patterns: which lines ripgrep or GNU grep would find ===================================
+#
+# No process, no thread and no `re` over the texts here: the pattern is parsed in the live
+# tool's own dialect, and the lines run through a lazily built automaton.  Its time is linear
+# in the text, so no pattern can hang the host; and what is not certain to be read as the live
+# tool reads it is refused (`Untranslatable`) instead of guessed.
+
+# --- errors --------------------------------------------------------------------------------------
 
 
 class PatternError(Exception):
-    """The live tool itself refuses this pattern; the text is its own."""
+    """The live tool refuses this pattern; `message` is what its answer says after "Search failed: ".
+
+    `exact` is False where the text also depends on how the tool was built (PCRE2 or not).
+    """
+
+    def __init__(self, message: str, *, exact: bool = True) -> None:
+        super().__init__(message)
+        self.message = message
+        self.exact = exact
 
 
 class Untranslatable(Exception):
-    """The pattern cannot be searched here as the live tool would."""
+    """The pattern, or the pattern on this text, may mean something else to the live tool."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
+class TooSlow(Exception):
+    """The search did not end within its seconds."""
+
+
+# --- values: the parsed pattern ------------------------------------------------------------------
+
+Test = Callable[[str], bool]  # does this one character belong to the set?
+
+
+class Leaf(NamedTuple):
+    """One character out of a set; `char` when the set is one letter (`folded`: in either case)."""
+
+    test: Test
+    char: str = ""
+    folded: bool = False
+
+
+class Cat(NamedTuple):
+    parts: tuple[Node, ...]
+
+
+class Alt(NamedTuple):
+    branches: tuple[Node, ...]
+
+
+class Rep(NamedTuple):
+    """`body` from `low` to `high` times (None: no bound)."""
+
+    body: Node
+    low: int
+    high: int | None
+    greedy: bool
+
+
+class Look(NamedTuple):
+    """An assertion: ^ $ A z, or the word tests b B < > and the half tests l r."""
+
+    kind: str
+    unicode: bool = True
+
+
+Node = Union[Leaf, Cat, Alt, Rep, Look]
+EMPTY = Cat(())
+
+
+@dataclass(frozen=True)
 class Matcher:
-    def __init__(self, regex: "re.Pattern[str]") -> None:
-        self.regex = regex
+    """A pattern that is understood. Immutable, so threads may share it.
+
+    `literal` is the text looked for when the pattern is nothing else, otherwise None;
+    `multiline` is True when a match may span lines; `needles` are strings of which every match
+    contains one (empty: nothing known), to be compared in lower case if `folded`.
+    """
+
+    node: Node
+    literal: str | None
+    multiline: bool
+    needles: tuple[str, ...]
+    folded: bool
+    ascii_only: str  # why a text with other characters cannot be judged; "" when it can
+    certain_word: Test
 
 
-def compile_pattern(pattern: str, dialect: str) -> Matcher:
+# --- public functions ----------------------------------------------------------------------------
+
+DIALECTS = ("rg", "grep-bre", "grep-ere")
+
+
+def compile_pattern(pattern: str, dialect: str, *, multiline: bool = False, ignore_case: bool = False,
+                    rg_major: int | None = None, utf8: bool = True) -> Matcher:
+    """Read `pattern` as the live tool would.
+
+    :param dialect: "rg", "grep-bre" (`grep`) or "grep-ere" (`grep -E`), GNU grep in both cases.
+    :param multiline: rg ran with `--multiline`.
+    :param ignore_case: rg ran with `-i`.
+    :param rg_major: major version of rg. None: unknown, so only what 13 and 14 or newer agree on.
+    :param utf8: the tool's locale (grep only) is a UTF-8 one; otherwise only ASCII texts are judged.
+    :raises PatternError: if the live tool would refuse the pattern.
+    :raises Untranslatable: if it is not certain what the live tool would find.
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"unknown dialect {dialect!r}: expected one of {', '.join(DIALECTS)}")
+    if "\0" in pattern or any("\ud800" <= c <= "\udfff" for c in pattern):
+        raise Untranslatable("the pattern holds a NUL or half a surrogate pair")
+    if dialect == "rg":
+        parser = _read_rust(pattern, rg_major, multiline, ignore_case)
+        return _matcher(parser.node, multiline, parser.ascii_only, _unicode_word)
+    if multiline or ignore_case:
+        raise Untranslatable("Hermes runs grep without such flags")
+    node, ascii_only = _read_grep(pattern, extended=dialect == "grep-ere")
+    return _matcher(node, False, ascii_only if utf8 else "grep's locale is not known to be UTF-8", _glibc_word)
+
+
+def matching_lines(matcher: Matcher, text: str, limit: int | None = None, *, seconds: float = 10.0) -> list[int]:
+    """Return the 0-based numbers of the lines of `text` that the live tool would print, ascending.
+
+    Lines end at `\\n` alone; a `\\r` belongs to its line, and a final `\\n` opens no further line.
+    The text is what the tool matches on: without a byte order mark that rg drops, and without NUL.
+
+    :param limit: stop after that many lines.
+    :raises Untranslatable: if this text holds characters that the tool may class otherwise.
+    :raises TooSlow: if `seconds` have passed.
+    """
+    return _Search(matcher, seconds).lines(text, limit)
+
+
+def search_texts(matcher: Matcher, texts: Sequence[str], limit: int | None = None, *,
+                 seconds: float = 10.0) -> list[list[int]]:
+    """Return `matching_lines` of each text, in the given order.
+
+    :param limit: lines in all; the texts after it have been reached are not looked at.
+    :raises Untranslatable: as `matching_lines`.
+    :raises TooSlow: if `seconds` have passed before the end.
+    """
+    search = _Search(matcher, seconds)
+    found: list[list[int]] = []
+    left = limit
+    for text in texts:
+        found.append(search.lines(text, left) if left is None or left > 0 else [])
+        left = None if left is None else left - len(found[-1])
+    return found
+
+
+# --- helpers: sets of characters -----------------------------------------------------------------
+
+_ASCII_CLASSES = {
+    "alpha": "az AZ", "digit": "09", "alnum": "az AZ 09", "upper": "AZ", "lower": "az", "word": "az AZ 09 __",
+    "xdigit": "09 af AF", "punct": "!/ :@ [` {~", "graph": "!~", "ascii": "\0\x7f",
+}
+_ASCII_SETS = {name: frozenset(chr(n) for a, b in spec.split() for n in range(ord(a), ord(b) + 1))
+               for name, spec in _ASCII_CLASSES.items()}
+_ASCII_SETS |= {"blank": frozenset(" \t"), "space": frozenset(" \t\n\v\f\r"), "print": _ASCII_SETS["graph"] | {" "},
+                "cntrl": frozenset(map(chr, range(32))) | {"\x7f"}}
+_WHITE_SPACE = frozenset(" \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(map(chr, range(0x2000, 0x200B)))
+#: Circled and squared letters: Alphabetic to Unicode though their category is a symbol.
+_OTHER_ALPHABETIC = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+_CATEGORIES = {
+    "letter": "L", "uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt", "modifierletter": "Lm",
+    "otherletter": "Lo", "mark": "M", "nonspacingmark": "Mn", "spacingmark": "Mc", "enclosingmark": "Me",
+    "number": "N", "decimalnumber": "Nd", "letternumber": "Nl", "othernumber": "No", "punctuation": "P",
+    "symbol": "S", "mathsymbol": "Sm", "currencysymbol": "Sc", "modifiersymbol": "Sk", "othersymbol": "So",
+    "separator": "Z", "spaceseparator": "Zs", "connectorpunctuation": "Pc", "control": "Cc",
+}
+_CATEGORIES |= {short.lower(): short for short in _CATEGORIES.values()}
+del _CATEGORIES["sc"]  # "Script" to older versions
+
+
+def _category(char: str) -> str:
+    """Return the general category, which all versions of the live tool have to agree on."""
+    category = unicodedata.category(char)
+    if category == "Cn" or bisect_right(_NEWER, ord(char)) % 2:
+        raise Untranslatable(f"the class of U+{ord(char):04X} depends on the tool's Unicode version")
+    return category
+
+
+def _unicode_word(char: str) -> bool:
+    """Tell whether Rust's `\\w` has `char` (Python's differs: marks, and numbers such as `²`)."""
+    if char < "\x80":
+        return char in _ASCII_SETS["word"]
+    category = _category(char)
+    return (category[0] in "LM" or category in ("Nd", "Nl", "Pc") or char in "\u200c\u200d"
+            or any(a <= ord(char) <= b for a, b in _OTHER_ALPHABETIC))
+
+
+def _unicode_digit(char: str) -> bool:
+    return char in _ASCII_SETS["digit"] if char < "\x80" else _category(char) == "Nd"
+
+
+def _glibc_word(char: str) -> bool:
+    """Tell whether GNU grep's `\\w` has `char`, where the C libraries cannot but agree."""
+    if char < "\x80":
+        return char in _ASCII_SETS["word"]
+    category = _category(char)
+    if category in ("Lu", "Ll", "Lo"):
+        return True
+    if category[0] in "PZ" or category in ("Sm", "Sc"):
+        return False
+    raise Untranslatable(f"grep's class of U+{ord(char):04X} depends on the C library")
+
+
+def _not(test: Test) -> Test:
+    return lambda char: not test(char)
+
+
+def _any(tests: Sequence[Test]) -> Test:
+    return tests[0] if len(tests) == 1 else lambda char: any(test(char) for test in tests)
+
+
+def _range(first: str, last: str) -> Test:
+    return lambda char: first <= char <= last
+
+
+@lru_cache(maxsize=1)
+def _fold_orbits() -> dict[str, tuple[str, ...]]:
+    """Map each character that has case to all that are equal to it under simple case folding."""
+    orbits: dict[str, list[str]] = {}
+    for char in map(chr, [*range(0xD800), *range(0xE000, 0x1F000)]):
+        folded = char.casefold()
+        if len(folded) > 1:  # the full folding is longer; the simple one, if any, is the lower case
+            folded = char.lower() if len(char.lower()) == 1 else char
+        if folded != char:
+            orbits.setdefault(folded, [folded]).append(char)
+    return {char: tuple(orbit) for orbit in orbits.values() for char in orbit}
+
+
+def _folding(test: Test, unicode: bool) -> Test:
+    """Return the set closed under case: Unicode's simple folding, or ASCII's."""
+    def closed(char: str) -> bool:
+        if not unicode:
+            return test(char) or char < "\x80" and test(char.swapcase())
+        if char in "\u0390\u1fd3\u03b0\u1fe3\ufb05\ufb06":
+            raise Untranslatable(f"the case of U+{ord(char):04X} depends on the tool's Unicode version")
+        return any(test(other) for other in _fold_orbits().get(char, (char,)))
+    return closed
+
+
+#: Characters that are new, or of another category, in Unicode 14 to 17 as against 13, as hexadecimal
+#: borders: a code point with an odd number of borders at or below it is one of them.
+_NEWER = tuple(int(border, 16) for border in (
+    "61d 61e 870 8a0 8b5 8b6 8c8 8d3 c3c c3d c5d c5e cdd cde cf3 cf4 ece ecf 170d 170e 1715 1720 1734 "
+    "1735 180f 1810 1ac1 1acf 1b4c 1b50 1b7d 1b80 1c89 1c8b 1dfa 1dfb 20c0 20c1 2427 242a 2c2f 2c30 2c5f "
+    "2c60 2e53 2e5e 2ffc 3000 31e4 31f0 9ffd a000 a7c0 a7c2 a7cb a7f5 fbc2 fbc3 fd40 fd50 fdcf fdd0 fdfe "
+    "fe00 10570 105f4 10780 107bb 10d40 113e3 116b9 11747 11ab0 11bfa 11f00 11f5b 12f90 12ff3 1342f 143fb "
+    "16100 1613a 16a70 16aca 16d40 16d7a 18cff 18d00 1aff0 1b156 1cc00 1cfc4 1d1e9 1d2d4 1df00 1e090 "
+    "1e290 1e2af 1e4d0 1e7ff 1f6dc 1f6e0 1f774 1f780 1f7d9 1f7da 1f7f0 1f7f1 1f8b2 1f8c2 1f979 1f97a "
+    "1f9cc 1f9cd 1fa75 1fa78 1fa7b 1fa7d 1fa87 1fa90 1faa9 1fab0 1fab7 1fac0 1fac3 1fad0 1fad7 1faf9 "
+    "1fbcb 1fbf0 2a6de 2a6e0 2b735 2b73a 2ebf0 2ee5e 31350 323b0 "
+).split())
+
+
+# --- helpers: ripgrep's dialect ------------------------------------------------------------------
+
+_PCRE2 = "\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
+_NEWLINE = ("the literal {} is not allowed in a regex\nConsider enabling multiline mode with the --multiline flag "
+            "(or -U for short).\nWhen multiline mode is enabled, new line characters can be matched.")
+_META = frozenset("\\.+*?()|[]{}^$#&-~")
+_CONTROLS = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
+_PERL = {"d": "digit", "s": "space", "w": "word"}
+_HEX = frozenset("0123456789abcdefABCDEF")
+_BOUNDARIES = {"start": "<", "end": ">", "start-half": "l", "end-half": "r"}
+
+
+def _read_rust(pattern: str, major: int | None, multiline: bool, ignore_case: bool) -> _Rust:
+    """Parse for one version, or for both families where the version is unknown."""
+    if major is not None:
+        return _Rust(pattern, major, multiline, ignore_case)
     try:
-        return Matcher(re.compile(pattern, re.MULTILINE))
-    except re.error as error:
-        raise Untranslatable(str(error)) from None
+        _Rust(pattern, 13, multiline, ignore_case)
+        return _Rust(pattern, 14, multiline, ignore_case)
+    except PatternError as error:
+        raise Untranslatable("what rg says to this pattern depends on its version") from error
+
+
+class _Rust:
+    """Parser of the `regex` crate's syntax; positions and messages are those of its own parser."""
+
+    def __init__(self, pattern: str, major: int, multiline: bool, ignore_case: bool) -> None:
+        self.old = major < 14
+        self.shown = pattern if self.old else f"(?:{pattern})"  # newer versions parse, and show, it so
+        self.pos = 0
+        self.flags = {"i": ignore_case, "m": True, "s": False, "U": False, "u": True, "x": False}
+        self.multiline = multiline
+        self.ascii_only = ""
+        self.names: dict[str, tuple[int, int]] = {}
+        self.depth = 0
+        self.node = self._alternation()
+        if self.pos < len(self.shown):
+            self._fail("unopened group", self.pos, self.pos + 1)
+
+    # Reading. At the end `char` is "", which is in no set of characters but in every string.
+
+    @property
+    def char(self) -> str:
+        return self.shown[self.pos:self.pos + 1]
+
+    def _bump(self, *, space: bool = True) -> bool:
+        """Step over one character, and over space where the x flag says so; False at the end."""
+        self.pos += 1
+        if space:
+            self._space()
+        return self.pos < len(self.shown)
+
+    def _space(self) -> None:
+        while self.flags["x"] and self.char:
+            if self.char.isspace():
+                self.pos += 1
+            elif self.char == "#":
+                end = self.shown.find("\n", self.pos)
+                self.pos = len(self.shown) if end < 0 else end + 1
+            else:
+                return
+
+    def _take(self, text: str) -> bool:
+        if not self.shown.startswith(text, self.pos):
+            return False
+        self.pos += len(text)
+        return True
+
+    def _fail(self, message: str, start: int, end: int, also: tuple[int, int] | None = None) -> NoReturn:
+        """Raise the live tool's error with its marks under the pattern.
+
+        :param also: a second stretch to mark, the first use of what is given twice.
+        """
+        if "\n" in self.shown:
+            raise Untranslatable("the tool's message about a pattern of several lines is not kept by the host")
+        marks = [" "] * (len(self.shown) + 1)
+        for first, last in filter(None, ((start, end), also)):
+            marks[first:max(last, first + 1)] = "^" * max(last - first, 1)
+        pcre2 = message.startswith(("look-around", "backreferences"))
+        raise PatternError(f"{'' if self.old else 'rg: '}regex parse error:\n    {self.shown}\n"
+                           f"    {''.join(marks).rstrip()}\nerror: {message}{_PCRE2 if pcre2 else ''}", exact=not pcre2)
+
+    # Structure.
+
+    def _alternation(self) -> Node:
+        """Read up to the `)` of this group, or to the end."""
+        branches: list[Node] = []
+        while True:
+            branches.append(self._concatenation())
+            if self.char != "|":
+                return branches[0] if len(branches) == 1 else Alt(tuple(branches))
+            self.pos += 1
+
+    def _concatenation(self) -> Node:
+        parts: list[Node | None] = []  # None: flags, which cannot be repeated
+        while True:
+            self._space()
+            char = self.char
+            if not char or char in "|)":
+                kept = tuple(part for part in parts if part is not None)
+                return kept[0] if len(kept) == 1 else Cat(kept)
+            if char == "(":
+                parts.append(self._group())
+            elif char in "*+?":
+                parts.append(self._repeat(parts, {"*": (0, None), "+": (1, None), "?": (0, 1)}[char]))
+            elif char == "{":
+                parts.append(self._repeat(parts, None))
+            elif char == "[":
+                parts.append(self._set_leaf(self._bracket()))
+            else:
+                parts.append(self._primitive())
+
+    def _group(self) -> Node | None:
+        start = self.pos
+        self._bump()
+        for prefix in ("?=", "?!", "?<=", "?<!"):
+            if self._take(prefix):
+                self._fail("look-around, including look-ahead and look-behind, is not supported", start, self.pos)
+        saved = dict(self.flags)
+        inner = self.pos
+        if self._take("?P<") or not self.old and self._take("?<"):
+            self._name()
+        elif self._take("?"):
+            if not self.char:
+                self._fail("unclosed group", start, start + 1)
+            if self._flags() == ")":
+                if self.pos - inner == 2:
+                    self._fail("repetition operator missing expression", inner, inner)
+                return None
+        self.depth += 1
+        if self.depth > 60:
+            raise Untranslatable("groups are nested too deeply")
+        node = self._alternation()
+        if not self.char:
+            self._fail("unclosed group", start, start + 1)
+        self.pos += 1
+        self.depth -= 1
+        self.flags = saved
+        return node
+
+    def _flags(self) -> str:
+        """Read and set flags up to the `:` or `)` that ends them, and return that."""
+        seen: dict[str, int] = {}
+        value = True
+        while self.char not in (":", ")"):
+            char = self.char
+            if char != "-" and char not in self.flags:
+                if char == "R" and not self.old:
+                    raise Untranslatable("the R flag")
+                self._fail("unrecognized flag", self.pos, self.pos + 1)
+            if char in seen:
+                self._fail("flag negation operator repeated" if char == "-" else "duplicate flag",
+                           self.pos, self.pos + 1, (seen[char], seen[char] + 1))
+            seen[char] = self.pos
+            value = value and char != "-"
+            if not self._bump(space=False):
+                self._fail("expected flag but got end of regex", self.pos, self.pos)
+        if seen and max(seen, key=seen.__getitem__) == "-":
+            self._fail("dangling flag negation operator", seen["-"], seen["-"] + 1)
+        for char, at in seen.items():
+            if char != "-":
+                self.flags[char] = at < seen.get("-", len(self.shown))
+        self.pos += 1
+        return self.shown[self.pos - 1]
+
+    def _name(self) -> None:
+        start = self.pos
+        while self.char and self.char != ">":
+            char = self.char
+            if not char.isascii():
+                raise Untranslatable("a group name beyond ASCII")
+            if not (char.isalpha() or char == "_" or self.pos > start and (char.isdigit() or char in ".[]")):
+                self._fail("invalid capture group character", self.pos, self.pos + 1)
+            self.pos += 1
+        if not self.char:
+            self._fail("unclosed capture group name", self.pos, self.pos)
+        name = self.shown[start:self.pos]
+        if not name:
+            self._fail("empty capture group name", start, start)
+        if name in self.names:
+            self._fail("duplicate capture group name", start, self.pos, self.names[name])
+        self.names[name] = (start, self.pos)
+        self.pos += 1
+
+    def _repeat(self, parts: list[Node | None], bounds: tuple[int, int | None] | None) -> Node:
+        """Apply an operator to the part before it; `bounds` is None for the counted one."""
+        start = self.pos
+        body = parts.pop() if parts else None
+        if body is None:
+            self._fail("repetition operator missing expression", start, start)
+        counted = bounds is None
+        low, high = self._count(start) if bounds is None else bounds
+        greedy = not self.flags["U"]
+        if self._bump(space=counted) and self.char == "?":
+            greedy = not greedy
+            self.pos += 1
+        if high is not None and low > high:
+            self._fail("invalid repetition count range, the start must be <= the end", start, self.pos)
+        if high == 0 and not isinstance(body, Leaf):
+            raise Untranslatable("a repetition of nothing")
+        return Rep(body, low, high, greedy)
+
+    def _count(self, start: int) -> tuple[int, int | None]:
+        """Read `{n`, `{n,` or `{n,m` and stop at the `}`."""
+        if not self._bump():
+            self._fail("unclosed counted repetition", start, self.pos)
+        low = self._decimal()
+        high: int | None = low
+        if self.char == ",":
+            if not self._bump():
+                self._fail("unclosed counted repetition", start, self.pos)
+            high = None if self.char == "}" else self._decimal()
+        if self.char != "}":
+            self._fail("unclosed counted repetition", start, self.pos)
+        return low, high
+
+    def _decimal(self) -> int:
+        while self.char.isspace():
+            self.pos += 1
+        start = self.pos
+        digits = ""
+        while self.char and self.char in "0123456789":
+            digits += self.char
+            self._bump()
+        end = self.pos
+        while self.char.isspace():
+            self._bump()
+        if not digits:
+            self._fail("repetition quantifier expects a valid decimal", start, end)
+        if int(digits) >= 1 << 32:
+            self._fail("decimal literal invalid", start, end)
+        return int(digits)
+
+    # One position of the text.
+
+    def _primitive(self) -> Node:
+        char = self.char
+        if char == "\\":
+            item = self._escape()
+            if isinstance(item, Look):
+                return item
+            return self._char_leaf(item) if isinstance(item, str) else self._set_leaf(item)
+        self.pos += 1
+        if char == ".":
+            self._bytes_too()
+            return self._set_leaf((lambda _: True) if self.flags["s"] else "\n".__ne__)
+        if char in "^$":
+            return Look(char if self.flags["m"] else {"^": "A", "$": "z"}[char])
+        return self._char_leaf(char)
+
+    def _bytes_too(self) -> None:
+        if not self.flags["u"]:
+            self.ascii_only = "the pattern matches bytes, by (?-u)"
+
+    def _char_leaf(self, char: str) -> Node:
+        if char == "\n" and not self.multiline:
+            raise PatternError(_NEWLINE.format("'\"\\n\"'" if self.old else '"\\n"').replace("the", "the" if self.old else "rg: the", 1))
+        if char >= "\x80" and not self.flags["u"]:
+            raise Untranslatable("a character beyond ASCII without the u flag")
+        if not self.flags["i"] or not char.isalpha():
+            return Leaf(char.__eq__, char)
+        self._settled(char)
+        return Leaf(_folding(char.__eq__, self.flags["u"]), char.lower() if char.isascii() else "", char.isascii())
+
+    def _settled(self, char: str) -> None:
+        if char >= "\x80":
+            _category(char)
+
+    def _set_leaf(self, test: Test) -> Leaf:
+        """Make a leaf of a set, which must hold more than a newline."""
+        if not any(test(char) for char in map(chr, range(0x250)) if char != "\n"):
+            raise Untranslatable("a class that may be empty, or nothing but a newline")
+        if self.multiline:
+            return Leaf(test)
+        return Leaf(lambda char: char != "\n" and test(char))
+
+    def _escape(self) -> str | Test | Look:
+        """Read an escape: a character, a set or an assertion."""
+        start = self.pos
+        if not self._bump(space=False):
+            self._fail("incomplete escape sequence, reached end of pattern prematurely", start, self.pos)
+        char = self.char
+        if char in "0123456789":
+            self._fail("backreferences are not supported", start, self.pos + 1)
+        if char in "xuU":
+            return self._hex({"x": 2, "u": 4, "U": 8}[char])
+        if char in "pP":
+            return self._property(start)
+        self.pos += 1
+        if char.lower() in _PERL:
+            return self._perl(char)
+        if char in _META or char == " " and self.flags["x"]:
+            return char
+        if not self.old and char.isascii() and not char.isalnum() and char not in "<>":
+            return char
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        if char in "AzbB" or not self.old and char in "<>":
+            return self._assertion(char)
+        self._fail("unrecognized escape sequence", start, self.pos)
+
+    def _assertion(self, char: str) -> Look:
+        kind = char
+        if char == "b" and not self.old and self.char == "{" and self.shown[self.pos + 1:self.pos + 2].isalpha():
+            end = self.shown.find("}", self.pos)
+            if self.shown[self.pos + 1:end] not in _BOUNDARIES:
+                raise Untranslatable("a word boundary of an unknown kind")
+            kind = _BOUNDARIES[self.shown[self.pos + 1:end]]
+            self.pos = end + 1
+        if kind in "Blr":
+            self._bytes_too()
+        return Look(kind, self.flags["u"])
+
+    def _perl(self, char: str) -> Test:
+        name = _PERL[char.lower()]
+        test: Test = _ASCII_SETS[name].__contains__
+        if self.flags["u"]:
+            test = {"digit": _unicode_digit, "space": _WHITE_SPACE.__contains__, "word": _unicode_word}[name]
+        if char.islower():
+            return test
+        self._bytes_too()
+        return _not(test)
+
+    def _hex(self, digits: int) -> str:
+        early = "incomplete escape sequence, reached end of pattern prematurely"
+        if not self._bump():
+            self._fail(early, self.pos, self.pos)
+        start = self.pos
+        braced = self.char == "{"
+        read = ""
+        while not braced and len(read) < digits:
+            if read and not self._bump():
+                self._fail(early, self.pos, self.pos)
+            read += self._hex_digit()
+        while braced and self._bump() and self.char != "}":
+            read += self._hex_digit()
+        if braced and not self.char:
+            self._fail(early, start, self.pos)
+        end = self.pos
+        self._bump()
+        if not read:
+            self._fail("hexadecimal literal empty", start, self.pos)
+        value = int(read, 16)
+        if value > 0x10FFFF or 0xD800 <= value <= 0xDFFF:
+            self._fail("hexadecimal literal is not a Unicode scalar value", start + braced, end if braced else self.pos)
+        if value == 0:
+            raise Untranslatable("a NUL in the pattern")
+        return chr(value)
+
+    def _hex_digit(self) -> str:
+        if self.char not in _HEX:
+            self._fail("invalid hexadecimal digit", self.pos, self.pos + 1)
+        return self.char
+
+    def _property(self, start: int) -> Test:
+        negated = self.char == "P"
+        early = "incomplete escape sequence, reached end of pattern prematurely"
+        if not self._bump():
+            self._fail(early, self.pos, self.pos)
+        name = self.char
+        if name == "{":
+            name = ""
+            while self._bump() and self.char != "}":
+                name += self.char
+            if not self.char:
+                self._fail(early, self.pos, self.pos)
+        self.pos += 1
+        if not self.flags["u"]:
+            raise Untranslatable("a Unicode class without the u flag")
+        test = self._property_test("".join(c for c in name.lower() if c not in "_- "))
+        if self.flags["i"]:
+            test = _folding(test, True)
+        return _not(test) if negated else test
+
+    def _property_test(self, name: str) -> Test:
+        if name in ("any", "ascii"):
+            return (lambda _: True) if name == "any" else "\x80".__gt__
+        short = _CATEGORIES.get(name.removeprefix("gc=").removeprefix("generalcategory="))
+        if short is None:
+            raise Untranslatable(f"the Unicode class {name!r}")
+        return lambda char: _category(char).startswith(short)
+
+    # Bracketed sets.
+
+    def _bracket(self) -> Test:
+        """Read `[...]` with its nested sets and its set operations."""
+        start = self.pos
+        self.depth += 1
+        if self.depth > 60:
+            raise Untranslatable("classes are nested too deeply")
+        negated, tests = self._bracket_open(start)
+        opened = self.pos
+        left: Test | None = None
+        operator = ""
+        while True:
+            self._space()
+            pair = self.shown[self.pos:self.pos + 2]
+            if not self.char:
+                self._fail("unclosed character class", start, opened)
+            elif self.char == "[":
+                tests.append(self._posix() or self._bracket())
+            elif self.char == "]" or pair in ("&&", "--", "~~"):
+                left = self._combine(left, operator, tests)
+                self.pos += 1 if self.char == "]" else 2
+                if pair[0] == "]":
+                    break
+                operator, tests = pair, []
+            else:
+                tests.append(self._range(start, opened))
+        self.depth -= 1
+        test = _folding(left, self.flags["u"]) if self.flags["i"] else left
+        if negated:
+            self._bytes_too()
+        return _not(test) if negated else test
+
+    def _bracket_open(self, start: int) -> tuple[bool, list[Test]]:
+        """Read `[`, `[^` and the characters that are literal only there."""
+        unclosed = "unclosed character class"
+        tests: list[Test] = []
+        if not self._bump():
+            self._fail(unclosed, start, self.pos)
+        negated = self.char == "^"
+        if negated and not self._bump():
+            self._fail(unclosed, start, self.pos)
+        while self.char == "-":
+            tests.append("-".__eq__)
+            if not self._bump():
+                self._fail(unclosed, start, start)
+        if not tests and self.char == "]":
+            tests.append("]".__eq__)
+            if not self._bump():
+                self._fail(unclosed, start, self.pos)
+        return negated, tests
+
+    def _combine(self, left: Test | None, operator: str, tests: list[Test]) -> Test:
+        """Apply the set operator to what stands left and right of it (all of equal rank)."""
+        right = _any(tests) if tests else (lambda _: False)
+        if left is None:
+            return right
+        one, two = left, right
+        if self.flags["i"]:
+            one, two = _folding(one, self.flags["u"]), _folding(two, self.flags["u"])
+        if operator == "&&":
+            return lambda char: one(char) and two(char)
+        if operator == "--":
+            return lambda char: one(char) and not two(char)
+        return lambda char: one(char) != two(char)
+
+    def _posix(self) -> Test | None:
+        """Read `[:name:]`; None, and nothing read, when it is not one."""
+        end = self.shown.find(":", self.pos + 2)
+        if not self.shown.startswith("[:", self.pos) or not self.shown.startswith(":]", end):
+            return None
+        name = self.shown[self.pos + 2:end]
+        test = _ASCII_SETS.get(name.removeprefix("^"))
+        if test is None:
+            return None
+        self.pos = end + 2
+        closed = _folding(test.__contains__, self.flags["u"]) if self.flags["i"] else test.__contains__
+        if not name.startswith("^"):
+            return closed
+        self._bytes_too()
+        return _not(closed)
+
+    def _range(self, opening: int, opened: int) -> Test:
+        """Read one item of a set, or a range of two."""
+        start = self.pos
+        first = self._item()
+        first_end = self.pos
+        self._space()
+        if not self.char:
+            self._fail("unclosed character class", opening, opened)
+        if self.char != "-" or self._after_dash() in ("]", "-"):
+            if isinstance(first, Look):
+                self._fail("invalid escape sequence found in character class", start, first_end)
+            return first.__eq__ if isinstance(first, str) else first
+        if not self._bump():
+            self._fail("unclosed character class", opening, opened)
+        second_start = self.pos
+        second = self._item()
+        if not isinstance(first, str):
+            self._fail("invalid range boundary, must be a literal", start, first_end)
+        if not isinstance(second, str):
+            self._fail("invalid range boundary, must be a literal", second_start, self.pos)
+        if first > second:
+            self._fail("invalid character class range, the start must be <= the end", start, self.pos)
+        return _range(first, second)
+
+    def _after_dash(self) -> str:
+        """Return the character after the `-` at hand, and after space if that is skipped."""
+        at = self.pos
+        self._bump()
+        char = self.char
+        self.pos = at
+        return char
+
+    def _item(self) -> str | Test | Look:
+        if self.char == "\\":
+            item = self._escape()
+        else:
+            item = self.char
+            self.pos += 1
+        if isinstance(item, str) and item >= "\x80":
+            if not self.flags["u"]:
+                raise Untranslatable("a character beyond ASCII without the u flag")
+            if self.flags["i"]:
+                self._settled(item)
+        return item
+
+
+# --- helpers: GNU grep's dialects ----------------------------------------------------------------
+
+_UNMATCHED = "Unmatched [, [^, [:, [., or [="
+
+
+def _read_grep(pattern: str, *, extended: bool) -> tuple[Node, str]:
+    """Parse a basic or extended expression; each line of it is one of several to match."""
+    parsers = [_Grep(line, extended) for line in pattern.split("\n")]
+    node = parsers[0].node if len(parsers) == 1 else Alt(tuple(parser.node for parser in parsers))
+    return node, next(filter(None, (parser.ascii_only for parser in parsers)), "")
+
+
+class _Grep:
+    """Parser of GNU grep's expressions. Where its two matchers (or its versions) differ: refused."""
+
+    def __init__(self, pattern: str, extended: bool) -> None:
+        self.text = pattern
+        self.extended = extended
+        self.pos = 0
+        self.depth = 0
+        self.ascii_only = ""
+        self.node = self._alternation()
+
+    def _fail(self, message: str) -> NoReturn:
+        raise PatternError(f"grep: {message}")
+
+    def _operator(self, at: int | None = None) -> str:
+        """Return the operator at a position, without its backslash; "" for anything else.
+
+        In an extended expression `(` is one and `\\(` is a character; in a basic one it is the
+        other way round, but for `*`, which always stands alone.
+        """
+        at = self.pos if at is None else at
+        escaped = self.text.startswith("\\", at)
+        char = self.text[at + escaped:at + escaped + 1]
+        if char == "*" and not escaped or char and char in "(){|+?" and escaped != self.extended:
+            return char
+        return ""
+
+    def _skip(self) -> None:
+        self.pos += 1 + self.text.startswith("\\", self.pos)
+
+    def _alternation(self) -> Node:
+        branches = [self._concatenation()]
+        while self._operator() == "|":
+            self._skip()
+            branches.append(self._concatenation())
+        return branches[0] if len(branches) == 1 else Alt(tuple(branches))
+
+    def _concatenation(self) -> Node:
+        parts: list[Node] = []
+        while self.pos < len(self.text):
+            operator = self._operator()
+            if operator == "|" or operator == ")" and self.depth:
+                break
+            if operator == ")":
+                self._fail("Unmatched ) or \\)")
+            if operator == "(":
+                parts.append(self._group())
+            elif operator and operator in "*+?{" and self._repeats(operator, parts):
+                parts.append(self._repeat(operator, parts.pop()))
+            else:
+                parts.append(self._one(first=not parts))
+        return parts[0] if len(parts) == 1 else Cat(tuple(parts))
+
+    def _group(self) -> Node:
+        self._skip()
+        self.depth += 1
+        if self.depth > 60:
+            raise Untranslatable("groups are nested too deeply")
+        node = self._alternation()
+        if self._operator() != ")":
+            self._fail("Unmatched ( or \\(")
+        self._skip()
+        self.depth -= 1
+        return node if isinstance(node, (Alt, Cat)) else Cat((node,))
+
+    def _repeats(self, operator: str, parts: list[Node]) -> bool:
+        """Tell whether an operator repeats what stands before it; otherwise it is a character."""
+        if operator == "{" and self.extended and not self._interval():
+            if self.text[self.pos + 1:self.pos + 2] not in ("", *",0123456789"):
+                return False
+            raise Untranslatable("a { that may or may not begin an interval")
+        if parts and not isinstance(parts[-1], Look):
+            return True
+        if operator == "*" and not self.extended and (not parts or parts[-1] == Look("^")):
+            return False
+        raise Untranslatable(f"a {operator} that has nothing to repeat")
+
+    def _interval(self) -> tuple[int, int | None, int] | None:
+        """Read `{n}`, `{n,}`, `{,m}` or `{n,m}`: bounds, and the position behind it."""
+        close = "}" if self.extended else "\\}"
+        start = self.pos + 1 + self.text.startswith("\\", self.pos)
+        end = self.text.find(close, start)
+        low, comma, high = self.text[start:end].partition(",")
+        if end < 0 or not comma and not low or not all(not n or n.isascii() and n.isdigit() for n in (low, high)):
+            return None
+        least = int(low or 0)
+        most = (int(high) if high else None) if comma else least
+        if max(least, most or 0) > 255 or most is not None and least > most or most == 0:
+            raise Untranslatable("an interval that is large or odd")
+        return least, most, end + len(close)
+
+    def _repeat(self, operator: str, body: Node) -> Node:
+        if operator != "{":
+            self._skip()
+            return Rep(body, operator == "+", 1 if operator == "?" else None, True)
+        interval = self._interval()
+        if interval is None:
+            raise Untranslatable("an interval that is not one")
+        self.pos = interval[2]
+        return Rep(body, interval[0], interval[1], True)
+
+    def _one(self, *, first: bool) -> Node:
+        """Read what stands for one position: a character, a set or an assertion."""
+        char = self.text[self.pos]
+        self.pos += 1
+        if char == "[":
+            return Leaf(self._bracket())
+        if char == ".":
+            return Leaf(lambda _: True)
+        if char == "^" and (self.extended or first) or char == "$" and (self.extended or self._closes()):
+            return Look(char)
+        if char == "\\":
+            return self._escape()
+        return Leaf(char.__eq__, char)
+
+    def _closes(self) -> bool:
+        """Tell whether a basic expression, or a part of it, ends here."""
+        return self.pos == len(self.text) or self._operator() in ("|", ")")
+
+    def _escape(self) -> Node:
+        if self.pos == len(self.text):
+            self._fail("Trailing backslash")
+        char = self.text[self.pos]
+        self.pos += 1
+        if char in "bB<>":
+            return Look(char)
+        if char in "`'":
+            return Look({"`": "^", "'": "$"}[char])
+        if char in "wWsS":
+            test = _glibc_word if char in "wW" else _glibc_space
+            return Leaf(test if char in "ws" else _not(test))
+        if char in "123456789":
+            raise Untranslatable("a back-reference")
+        if char == "}" or char >= "\x80":
+            raise Untranslatable(f"an escaped {char!r}")
+        return Leaf(char.__eq__, char)  # a stray backslash: newer versions warn, all ignore it
+
+    def _bracket(self) -> Test:
+        """Read `[...]`, in which a backslash is a character."""
+        negated = self.text.startswith("^", self.pos)
+        start = self.pos = self.pos + negated
+        tests: list[Test] = []
+        while not self.text.startswith("]", self.pos) or self.pos == start:
+            tests.append(self._bracket_item())
+        body = self.text[start:self.pos]
+        if not negated and body[:1] == body[-1:] == ":" and len(body) > 1:
+            self._fail("character class syntax is [[:space:]], not [:space:]")
+        self.pos += 1
+        test = _any(tests)
+        return _not(test) if negated else test
+
+    def _bracket_item(self) -> Test:
+        char = self.text[self.pos:self.pos + 1]
+        if not char:
+            self._fail(_UNMATCHED)
+        if self.text.startswith(("[.", "[="), self.pos):
+            raise Untranslatable("a collating element")
+        if self.text.startswith("[:", self.pos):
+            return self._bracket_class()
+        self.pos += 1
+        if self.text[self.pos:self.pos + 1] != "-" or self.text[self.pos + 1:self.pos + 2] in ("]", ""):
+            return char.__eq__
+        last = self.text[self.pos + 1]
+        self.pos += 2
+        if last == "[" and self.text[self.pos:self.pos + 1] in (".", "=", ":") or last == "-" or char == "-":
+            raise Untranslatable("an unusual range")
+        return self._bracket_range(char, last)
+
+    def _bracket_range(self, first: str, last: str) -> Test:
+        if first == last:
+            return first.__eq__
+        if not any(first in group and last in group for group in map(_ASCII_SETS.__getitem__, ("digit", "lower", "upper"))):
+            raise Untranslatable("a range whose order depends on the locale")
+        if first > last:
+            self._fail("Invalid range end")
+        self.ascii_only = "a range may hold letters beyond ASCII, by the locale"
+        return _range(first, last)
+
+    def _bracket_class(self) -> Test:
+        end = self.text.find(":]", self.pos + 2)
+        if end < 0:
+            raise Untranslatable("a class that does not end")
+        name = self.text[self.pos + 2:end]
+        if name not in _ASCII_SETS or name in ("word", "ascii"):
+            raise Untranslatable(f"the class {name!r}")
+        self.pos = end + 2
+        if name != "space":
+            self.ascii_only = "what a class holds beyond ASCII depends on the C library"
+        return _glibc_space if name == "space" else _ASCII_SETS[name].__contains__
+
+
+def _glibc_space(char: str) -> bool:
+    """Tell whether GNU grep's `\\s` has `char`: not the spaces that forbid a line break."""
+    if char == "\x85":
+        raise Untranslatable("grep's class of U+0085 depends on the C library")
+    return char in _WHITE_SPACE and char not in "\xa0\u2007\u202f"
+
+
+# --- helpers: what a pattern demands -------------------------------------------------------------
+
+_MOST_STEPS = 20_000  # of a pattern with its repetitions written out
+_MOST_NEEDLES = 16
+
+
+def _matcher(node: Node, multiline: bool, ascii_only: str, word: Test) -> Matcher:
+    if _steps(node) > _MOST_STEPS:
+        raise Untranslatable("the pattern is too large")
+    parts = node.parts if isinstance(node, Cat) else (node,)
+    plain = all(isinstance(part, Leaf) and part.char and not part.folded for part in parts)
+    literal = "".join(part.char for part in parts if isinstance(part, Leaf)) if plain else None
+    spans = multiline and any(isinstance(leaf, Look) and leaf.kind in "Az" or isinstance(leaf, Leaf) and leaf.test("\n")
+                              for leaf in _leaves(node))
+    needles, folded = _needles(node)
+    return Matcher(node, literal, spans, needles, folded, ascii_only, word)
+
+
+def _leaves(node: Node) -> Iterator[Leaf | Look]:
+    if isinstance(node, (Leaf, Look)):
+        yield node
+    else:
+        for child in node.parts if isinstance(node, Cat) else node.branches if isinstance(node, Alt) else (node.body,):
+            yield from _leaves(child)
+
+
+def _steps(node: Node) -> int:
+    if isinstance(node, Rep):
+        return 1 + _steps(node.body) * max(node.low + (node.high is None), node.high or 0)
+    if isinstance(node, (Leaf, Look)):
+        return 1
+    return 1 + sum(map(_steps, node.parts if isinstance(node, Cat) else node.branches))
+
+
+def _needles(node: Node) -> tuple[tuple[str, ...], bool]:
+    """Return strings of which every match holds one, and whether they are to be compared folded."""
+    best = max(_demands(node), key=_worth, default=())
+    folded = any(fold for _, fold in best)
+    return tuple(dict.fromkeys(text.lower() if folded else text for text, _ in best)), folded
+
+
+Demand = tuple[tuple[str, bool], ...]  # any one of these must occur; True: in either case
+
+
+def _worth(demand: Demand) -> tuple[int, int]:
+    return min(len(text) for text, _ in demand), -len(demand)
+
+
+def _demands(node: Node) -> Iterator[Demand]:
+    """Yield what each match must hold, read off the parts that cannot be left out."""
+    if isinstance(node, Rep) and node.low:
+        yield from _demands(node.body)
+    elif isinstance(node, Alt):
+        each = [max(_demands(branch), key=_worth, default=()) for branch in node.branches]
+        if all(each) and sum(map(len, each)) <= _MOST_NEEDLES:
+            yield tuple(want for demand in each for want in demand)
+    elif isinstance(node, (Cat, Leaf)):
+        run: list[Leaf] = []
+        for part in (*_flat(node), EMPTY):
+            if isinstance(part, Leaf) and part.char and part.char < "\x80":
+                run.append(part)
+                continue
+            if run:
+                yield (("".join(leaf.char for leaf in run), any(leaf.folded for leaf in run)),)
+            run = []
+            if part is not EMPTY:
+                yield from _demands(part) if not isinstance(part, Leaf) else ()
+
+
+def _flat(node: Node) -> Iterator[Node]:
+    if isinstance(node, Cat):
+        for part in node.parts:
+            yield from _flat(part)
+    else:
+        yield node
+
+
+def _anchored(node: Node) -> bool:
+    """Tell whether a match can begin at the start of a line only."""
+    if isinstance(node, Cat):
+        return bool(node.parts) and _anchored(node.parts[0])
+    if isinstance(node, Alt):
+        return all(map(_anchored, node.branches))
+    if isinstance(node, Rep):
+        return node.low > 0 and _anchored(node.body)
+    return isinstance(node, Look) and node.kind in "^A"
+
+
+# --- helpers: the automaton ----------------------------------------------------------------------
+
+_WORD, _ASCII_WORD, _NEWLINE_CHAR, _EDGE = 1, 2, 4, 8  # what an assertion asks of a neighbour
+_MOST_STATES = 5_000  # kept at a time
+_MATCHED: list = []  # the row of "it matches, whatever follows"
+_DEAD: list = []  # the row of "it cannot match any more"
+
+
+def _holds(look: Look, before: int, after: int) -> bool:
+    """Tell whether an assertion holds between two neighbours, given by their bits."""
+    if look.kind in "^A":
+        return bool(before & (_EDGE | _NEWLINE_CHAR if look.kind == "^" else _EDGE))
+    if look.kind in "$z":
+        return bool(after & (_EDGE | _NEWLINE_CHAR if look.kind == "$" else _EDGE))
+    bit = _WORD if look.unicode else _ASCII_WORD
+    left, right = bool(before & bit), bool(after & bit)
+    return {"b": left != right, "B": left == right, "<": right and not left, ">": left and not right,
+            "l": not left, "r": not right}[look.kind]
+
+
+class _Alphabet(dict):
+    """Maps code points to kinds (as characters): two of one kind are alike to every set of the pattern.
+
+    Filled as `str.translate` asks. Kind 0 is the newline alone.
+    """
+
+    def __init__(self, matcher: Matcher) -> None:
+        super().__init__()
+        found = list(_leaves(matcher.node))
+        self.word = matcher.certain_word if any(isinstance(x, Look) and x.kind in "bB<>lr" for x in found) else None
+        leaves = [leaf for leaf in found if isinstance(leaf, Leaf)]
+        self.bits: dict[object, int] = {}  # a letter, or a set by identity, to its bit
+        for leaf in leaves:
+            self.bits.setdefault(self.key(leaf), len(self.bits))
+        self.letters = {key: 1 << bit for key, bit in self.bits.items() if isinstance(key, str)}
+        self.sets = {self.key(leaf): leaf.test for leaf in leaves if not isinstance(self.key(leaf), str)}
+        self.masks: list[int] = []  # kind to the bits of the sets it belongs to
+        self.sides: list[int] = []  # kind to what it is to assertions
+        self.kinds: dict[tuple[int, int], str] = {}
+        for code in (10, *range(128)):
+            self[code] = self.__missing__(code)
+
+    @staticmethod
+    def key(leaf: Leaf) -> object:
+        return leaf.char if leaf.char and not leaf.folded else id(leaf.test)
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        mask = self.letters.get(char, 0)
+        for key, test in self.sets.items():
+            if test(char):
+                mask |= 1 << self.bits[key]
+        side = _NEWLINE_CHAR if char == "\n" else 0
+        if self.word:
+            side |= self.word(char) * _WORD | (char in _ASCII_SETS["word"]) * _ASCII_WORD
+        if (mask, side) not in self.kinds:
+            if len(self.masks) > 255:
+                raise Untranslatable("the pattern tells too many kinds of character apart")
+            self.kinds[mask, side] = chr(len(self.masks))
+            self.masks.append(mask)
+            self.sides.append(side)
+        kind = self[code] = self.kinds[mask, side]
+        return kind
+
+
+class _Automaton:
+    """Runs a pattern over kinds, one table look-up each; the tables are made when first needed.
+
+    A row is a list, kind to next row, with its state last: the program's steps to go on from, in
+    order of preference; what stood before; whether a match ended there. A row not made yet is an
+    empty list in `pending`, so that the inner loop needs no test: reading from it raises.
+    """
+
+    def __init__(self, matcher: Matcher, alphabet: _Alphabet, deadline: float, *,
+                 reverse: bool = False, anchored: bool = False, spans: bool = False) -> None:
+        self.alphabet, self.deadline = alphabet, deadline
+        self.reverse, self.anchored, self.spans = reverse, anchored, spans
+        self.size = len(alphabet.masks)
+        self.program: list[tuple] = [("match",)]
+        self.entry = self._emit(matcher.node, 0)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.rows: dict[tuple, list] = {}
+        self.pending: dict[int, tuple[list, int]] = {}  # by identity of the empty list: where it stands
+        self.start = self._row((self.entry,), _EDGE, False)
+
+    # The program: steps by number, each with the step that follows.
+
+    def _add(self, *step: object) -> int:
+        self.program.append(step)
+        return len(self.program) - 1
+
+    def _emit(self, node: Node, after: int) -> int:
+        """Add the steps of `node`, going on at `after`, and return the first."""
+        if isinstance(node, Leaf):
+            return self._add("leaf", 1 << self.alphabet.bits[self.alphabet.key(node)], after)
+        if isinstance(node, Look):
+            return self._add("look", node, after)
+        if isinstance(node, Alt):
+            return self._add("split", [self._emit(branch, after) for branch in node.branches])
+        if isinstance(node, Rep):
+            return self._emit_rep(node, after)
+        for part in node.parts if self.reverse else reversed(node.parts):
+            after = self._emit(part, after)
+        return after
+
+    def _emit_rep(self, node: Rep, after: int) -> int:
+        entry, copies = after, node.low
+        if node.high is None:
+            choices: list[int] = []
+            loop = self._add("split", choices)
+            body = self._emit(node.body, loop)
+            choices += [body, after] if node.greedy else [after, body]
+            entry, copies = (body, copies - 1) if copies else (loop, 0)
+        else:
+            for _ in range(node.high - node.low):
+                body = self._emit(node.body, entry)
+                entry = self._add("split", [body, after] if node.greedy else [after, body])
+        for _ in range(copies):
+            entry = self._emit(node.body, entry)
+        return entry
+
+    # The rows.
+
+    def _row(self, steps: tuple[int, ...], before: int, hit: bool) -> list:
+        if not steps and not hit:
+            return _DEAD
+        state = (steps, before, hit)
+        row = self.rows.get(state)
+        if row is None:
+            if len(self.rows) >= _MOST_STATES:
+                self._forget()
+            row = self.rows[state] = [*([] for _ in range(self.size)), state]
+            for kind in range(self.size):
+                self.pending[id(row[kind])] = (row, kind)
+        return row
+
+    def _made(self, empty: list) -> list:
+        """Return the row that belongs in the place of an empty one, and put it there."""
+        if empty is _MATCHED or empty is _DEAD:
+            return empty
+        if time.monotonic() > self.deadline:
+            raise TooSlow
+        row, kind = self.pending.pop(id(empty))
+        leaves, hit = self._closure(row[-1], self.alphabet.sides[kind])
+        if hit and not self.spans:
+            row[kind] = _MATCHED
+            return _MATCHED
+        mask = self.alphabet.masks[kind]
+        steps = dict.fromkeys(after for bit, after in leaves if mask & bit)
+        if not self.anchored:
+            steps.setdefault(self.entry)
+        row[kind] = made = self._row(tuple(steps), self.alphabet.sides[kind], hit)
+        return made
+
+    def _closure(self, state: tuple[tuple[int, ...], int, bool], after: int) -> tuple[list[tuple[int, int]], bool]:
+        """Return the leaves that may take the next character, and whether a match ends before it.
+
+        Leaves less preferred than that match are left out.
+        """
+        steps, before, _ = state
+        leaves: list[tuple[int, int]] = []
+        seen: set[int] = set()
+        stack = list(reversed(steps))
+        sides = (after, before) if self.reverse else (before, after)
+        while stack:
+            number = stack.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            step = self.program[number]
+            if step[0] == "leaf":
+                leaves.append(step[1:])
+            elif step[0] == "split":
+                stack.extend(reversed(step[1]))
+            elif step[0] == "match":
+                return leaves, True
+            elif _holds(step[1], *sides):
+                stack.append(step[2])
+        return leaves, False
+
+    # Runs over kinds.
+
+    def accepts(self, kinds: bytes) -> bool:
+        """Tell whether the pattern matches anywhere in one line."""
+        row = self.start
+        rest = iter(kinds)
+        while True:
+            try:
+                for kind in rest:
+                    row = row[kind]
+                break
+            except IndexError:
+                row = self._made(row)
+                if not row:
+                    break
+                row = row[kind]
+        row = row or self._made(row)
+        return row is _MATCHED or row is not _DEAD and self._closure(row[-1], _EDGE)[1]
+
+    def hits(self, kinds: bytes, before: int = _EDGE) -> Iterator[int]:
+        """Yield, for each place where a match ends, how many kinds were read (needs `spans`).
+
+        :param before: what stands before the first, to assertions.
+        """
+        row = self.start if before == _EDGE else self._row((self.entry,), before, False)
+        for count, kind in enumerate(kinds):
+            row = row[kind] or self._made(row[kind])
+            if row is _DEAD:
+                return
+            if row[-1][2]:
+                yield count
+        if self._closure(row[-1], _EDGE)[1]:
+            yield len(kinds)
+
+
+# --- helpers: the search -------------------------------------------------------------------------
+
+
+class _Search:
+    """One search over several texts: its deadline, and tables that are not shared."""
+
+    def __init__(self, matcher: Matcher, seconds: float) -> None:
+        self.matcher = matcher
+        self.deadline = time.monotonic() + seconds
+        self.alphabet: _Alphabet | None = None
+        self.automata: dict[str, _Automaton] = {}
+
+    def lines(self, text: str, limit: int | None) -> list[int]:
+        if time.monotonic() > self.deadline:
+            raise TooSlow
+        if self.matcher.ascii_only and not text.isascii():
+            raise Untranslatable(self.matcher.ascii_only)
+        found: list[int] = []
+        for number in self._numbers(text):
+            if limit is not None and len(found) >= limit:
+                break
+            found.append(number)
+        return found
+
+    def _numbers(self, text: str) -> Iterator[int]:
+        if not text:
+            return
+        hay = self._hay(text)
+        if self.matcher.multiline:
+            if hay is None or not self.matcher.needles or any(needle in hay for needle in self.matcher.needles):
+                yield from self._spanned(text)
+        elif self.matcher.needles and hay is not None:
+            yield from self._likely(text, hay)
+        else:
+            ended = text[:-1] if text.endswith("\n") else text
+            lines = self._kinds(ended).split(b"\0")
+            accepts = self._automaton("line").accepts
+            yield from (number for number, line in enumerate(lines) if accepts(line))
+
+    def _hay(self, text: str) -> str | None:
+        """Return the text in which to look for needles: as it is, or folded; None if that moved letters."""
+        if not self.matcher.folded:
+            return text
+        hay = text.lower()
+        if not text.isascii():
+            hay = hay.replace("\u017f", "s")  # the one letter that folds to an ASCII one but is lower case
+        return hay if len(hay) == len(text) else None
+
+    def _likely(self, text: str, hay: str) -> Iterator[int]:
+        """Try only the lines that hold a needle."""
+        sure = self.matcher.literal is not None
+        number = counted = 0
+        for start, end in _holding(hay, self.matcher.needles):
+            if sure or self._automaton_on(text[start:end]):
+                number += text.count("\n", counted, start)
+                counted = start
+                yield number
+
+    def _automaton_on(self, line: str) -> bool:
+        kinds = self._kinds(line)
+        return self._automaton("line").accepts(kinds)
+
+    def _kinds(self, text: str) -> bytes:
+        """Translate text for the automata, which are made anew when it brings kinds they do not know."""
+        if self.alphabet is None:
+            self.alphabet = _Alphabet(self.matcher)
+        known = len(self.alphabet.masks)
+        kinds = text.translate(self.alphabet).encode("latin-1")
+        if len(self.alphabet.masks) > known:
+            self.automata.clear()
+        return kinds
+
+    def _automaton(self, role: str) -> _Automaton:
+        """Return the automaton for lines, or one that finds "starts" or an "end" of matches."""
+        if role not in self.automata:
+            assert self.alphabet is not None
+            self.automata[role] = _Automaton(
+                self.matcher, self.alphabet, self.deadline, reverse=role == "starts", spans=role != "line",
+                anchored=role == "end" or role == "line" and _anchored(self.matcher.node))
+        return self.automata[role]
+
+    def _spanned(self, text: str) -> Iterator[int]:
+        """Yield the lines that the successive matches touch, where a match may span lines."""
+        kinds = self._kinds(text)
+        size = len(kinds)
+        starts = [size - count for count in self._automaton("starts").hits(kinds[::-1])][::-1]
+        position = counted = number = 0
+        done = -1
+        for start in starts:
+            if start < position or position >= size:
+                continue
+            end = self._end(kinds, start)
+            position = end if end > start else end + 1
+            number += kinds.count(b"\0", counted, start)
+            counted = start
+            last = number + kinds.count(b"\0", start, max(end - 1, start))
+            if start == size and kinds.endswith(b"\0"):
+                return
+            yield from range(max(number, done + 1), last + 1)
+            done = max(done, last)
+
+    def _end(self, kinds: bytes, start: int) -> int:
+        """Return where the match that begins at `start` ends: the last end that is still preferred."""
+        assert self.alphabet is not None
+        before = self.alphabet.sides[kinds[start - 1]] if start else _EDGE
+        end = start
+        for count in self._automaton("end").hits(kinds[start:], before):
+            end = start + count
+        return end
+
+
+def _holding(hay: str, needles: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each line that holds one of the needles, in order."""
+    places = {needle: -1 for needle in needles}
+    end = -1
+    while True:
+        for needle, place in list(places.items()):
+            if place <= end:
+                places[needle] = hay.find(needle, end + 1)
+                if places[needle] < 0:
+                    del places[needle]
+        if not places:
+            return
+        first = min(places.values())
+        start = hay.rfind("\n", 0, first) + 1
+        end = hay.find("\n", first)
+        if end < 0:
+            yield start, len(hay)
+            return
+        yield start, end
 
 
 # --- search_files ---------------------------------------------------------------
@@ -534,7 +1934,7 @@ _MATCH_ROW = re.compile(r"^([A-Za-z]:)?(.*?):(\d+):(.*)$")
 _CONTEXT_MARK = re.compile(r"-(\d+)-")
 
 _NEWLINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
-_META = re.compile(r"[.\[\](){}?*+^$\\|]")
+_SPECIAL = re.compile(r"[.\[\](){}?*+^$\\|]")
 
 #: Folders that the probe for hidden files of 0.22 leaves out.
 _PRUNED = frozenset(
@@ -638,23 +2038,32 @@ def _dotted(name: str) -> bool:
     return name.startswith(".") and name not in (".", "..")
 
 
-def _line_hits(matcher: Matcher, text: str, wanted: int) -> list[int]:
-    """Return the 1-based numbers of the first `wanted` lines that match."""
+def _literal_lines(needle: str, text: str, limit: int) -> list[int]:
+    """Return the 0-based numbers of the first `limit` lines that hold `needle`."""
     hits: list[int] = []
-    at, number, seen = 0, 1, 0
-    end = len(text) - 1 if text.endswith("\n") else len(text)
-    while len(hits) < wanted and at <= end and text:
-        found = matcher.regex.search(text, at)
-        if found is None or found.start() > end:
-            break
-        number += text.count("\n", seen, found.start())
-        seen = found.start()
+    number = start = 0
+    at = text.find(needle)
+    while at >= 0 and len(hits) < limit:
+        number += text.count("\n", start, at)
         hits.append(number)
-        after = text.find("\n", found.start())
-        if after < 0:
+        start = text.find("\n", at)
+        if start < 0:
             break
-        at = after + 1
+        at = text.find(needle, start + 1)
     return hits
+
+
+class _Clock:
+    """The seconds that are left for one call."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise Miss(f"the search was not done within {DEADLINE:g} seconds")
+        return left
 
 
 class Synthesizer:
@@ -675,6 +2084,7 @@ class Synthesizer:
         self._family = _family(host.hermes, learned)
         self._rg = (host.search or (learned or {}).get("search", "rg")) != "grep"
         self._windows = host.platform == "win32"
+        self._rg_major = (learned or {}).get("rg_major")
         self._lock = threading.Lock()
         self._index: _Index | None = None
 
@@ -692,6 +2102,11 @@ class Synthesizer:
                 return self._search(read)
         except Miss:
             raise
+        except Untranslatable as error:
+            raise Miss(f"this pattern may mean something else to the live tool: {error.reason}"
+                       ) from None
+        except TooSlow:
+            raise Miss(f"the search was not done within {DEADLINE:g} seconds") from None
         except Exception as error:  # a replay must end in an answer or a miss
             raise Miss(f"the replay could not work out this call: {error!r}") from error
         raise Miss(f"no result of {tool!r} can be made from files")
@@ -855,7 +2270,9 @@ class Synthesizer:
         try:
             matcher = self._matcher(pattern, multiline)
         except PatternError as error:
-            return _Found() if pruned else _Found(error=f"Search failed: {error}")
+            if not error.exact:
+                raise Miss("what the live tool says to this pattern depends on its build") from None
+            return _Found() if pruned else _Found(error=f"Search failed: {error.message}")
         documents = self._searched(root, args["file_glob"], pruned)
         anchor = self._anchor(root, pruned)
         cap = args["limit"] + args["offset"] + (CONTEXT_EXTRA if args["context"] > 0 else 0)
@@ -870,11 +2287,24 @@ class Synthesizer:
             found.warning = _LINES_NOTE
         return found
 
-    def _matcher(self, pattern: str, multiline: bool = False) -> Matcher:
-        try:
-            return compile_pattern(pattern, "rg" if self._rg else self._family.grep)
-        except Untranslatable as error:
-            raise Miss(f"the pattern cannot be searched as the live tool would: {error}") from None
+    def _matcher(self, pattern: str, multiline: bool = False, ignore_case: bool = False) -> Matcher:
+        return compile_pattern(
+            pattern, "rg" if self._rg else self._family.grep, multiline=multiline,
+            ignore_case=ignore_case, rg_major=self._rg_major)
+
+    def _hits(self, matcher: Matcher, document: _Document, limit: int, clock: _Clock,
+              plain: re.Pattern[str] | None = None) -> list[int]:
+        """Return the 0-based numbers of the first `limit` lines that match.
+
+        :param plain: the pattern for `re`, where nothing speeds up the matcher.
+        """
+        text = document.text if self._rg else document.file.text
+        if matcher.literal and not matcher.folded and "\n" not in matcher.literal:
+            return _literal_lines(matcher.literal, text, limit)
+        seconds = clock.left()
+        if plain is not None and self._all().is_plain(document):
+            return _plain_lines(plain, text, limit)
+        return matching_lines(matcher, text, limit, seconds=seconds)
 
     def _searched(self, root: _Root, glob: str | None, pruned: bool) -> list[_Document]:
         index = self._all()
@@ -924,8 +2354,11 @@ class Synthesizer:
         mode, context = args["output_mode"], args["context"]
         wanted = {"files_only": 1, "count": 10 ** 9}.get(mode, cap)
         rows: list[str] = []
+        clock = _Clock(DEADLINE)
+        slow = self._rg and not matcher.multiline and not matcher.needles
+        plain = _plain(args["pattern"], False) if slow else None
         for document in documents:
-            hits = _line_hits(matcher, document.text if self._rg else document.file.text, wanted)
+            hits = self._hits(matcher, document, wanted, clock, plain)
             if not hits and (mode != "count" or self._rg):
                 continue
             path = self._shown(anchor, root, document.path)
@@ -945,36 +2378,40 @@ class Synthesizer:
     def _probe(self, root: _Root, pattern: str, glob: str | None) -> str:
         """Say what a search without hits may have meant, as the live tool finds out."""
         index, paths = self._all(), self._family.probes == "paths"
-        probes = [("(?i)" + pattern, index.visible(root, glob)),
-                  (pattern, index.everything(root, glob, paths)),
-                  (None, index.visible(root, glob))]
-        for kind, (expression, documents) in enumerate(probes):
-            if expression is None and not _META.search(pattern):
+        probes = (index.visible(root, glob), index.everything(root, glob, paths),
+                  index.visible(root, glob))
+        for kind, documents in enumerate(probes):
+            if kind == 2 and not _SPECIAL.search(pattern):
                 continue
-            counts = self._counted(expression, pattern, documents)
+            counts = self._counted(kind, pattern, documents)
             if counts:
                 names = ["" if root.is_file else self._shown(root.typed, root, path)
                          for path, _ in counts]
                 return _probe_note(kind, sum(n for _, n in counts), names, paths)
         return ""
 
-    def _counted(self, expression: str | None, literal: str,
+    def _counted(self, kind: int, pattern: str,
                  documents: Sequence[_Document]) -> list[tuple[str, int]]:
-        """Count the matches of the first files that have any."""
-        if expression is None:
-            counts = ((d.path, d.text.count(literal)) for d in documents)
-        else:
+        """Count the matches of the first files that have any, as probe number `kind` does."""
+        clock = _Clock(DEADLINE)
+        kept: list[tuple[str, int]] = []
+        matcher = None
+        if kind < 2:
             try:
-                regex = self._matcher(expression).regex
+                matcher = self._matcher(pattern, ignore_case=kind == 0)
             except PatternError:
-                return []
-            counts = ((d.path, sum(1 for _ in regex.finditer(d.text))) for d in documents)
-        kept = []
-        for path, number in counts:
+                return kept     # a pattern over several lines fails without multiline mode
+        for document in documents:
+            if matcher is None:
+                number = document.text.count(pattern)
+            else:
+                hits = self._hits(matcher, document, 10 ** 9, clock)
+                lines = self._all().lines(document.path, False) if hits else []
+                number = sum(_occurrences(pattern, lines[hit], kind == 0) for hit in hits)
             if number:
-                kept.append((path, number))
-                if len(kept) == PROBE_ROWS:
-                    break
+                kept.append((document.path, number))
+            if len(kept) == PROBE_ROWS:
+                break
         return kept
 
     # -- search_files, target=files
@@ -1069,17 +2506,17 @@ def _document_rows(path: str, lines: Sequence[str], hits: Sequence[int], context
                    cap: int) -> list[str]:
     """Print the hits of one file, with `context` lines around each."""
     if not context:
-        return [f"{path}:{number}:{lines[number - 1]}" for number in hits[:cap]]
+        return [f"{path}:{hit + 1}:{lines[hit]}" for hit in hits[:cap]]
     rows: list[str] = []
-    matched, last = set(hits), 0
+    matched, following = set(hits), 0
     for hit in hits:
-        first = max(hit - context, last + 1, 1)
-        if last and first > last + 1:
+        first = max(hit - context, following)
+        if following and first > following:
             rows.append("--")
-        for number in range(first, min(hit + context, len(lines)) + 1):
-            mark = ":" if number in matched else "-"
-            rows.append(f"{path}{mark}{number}{mark}{lines[number - 1]}")
-            last = number
+        following = min(hit + context + 1, len(lines))
+        for at in range(first, following):
+            mark = ":" if at in matched else "-"
+            rows.append(f"{path}{mark}{at + 1}{mark}{lines[at]}")
         if len(rows) >= cap:
             break
     return rows
@@ -1115,6 +2552,73 @@ def _withhold(found: _Found) -> int:
     return before - len(found.matches) - len(found.files) - len(found.counts)
 
 
+#: The part of ripgrep's syntax that `re` reads alike on ASCII text.
+_PLAIN = re.compile(
+    r"(?P<set>\[\^?[\w \-./:,]+\])|(?P<escape>\\[wWdDsSb]|\\[^\w\s<>])|(?P<other>[\w \-/,:;=@#%&!'\"`~])"
+    r"|(?P<any>\.)|(?P<edge>[\^$])|(?P<open>\((?:\?:)?)|(?P<close>\)(?![*+?{]))|(?P<or>\|)"
+    r"|(?P<many>[*+]|\{\d{1,2},\})|(?P<few>\?|\{\d{1,2}(?:,\d{1,2})?\})")
+_PLAIN_SETS = {"\\W": r"[^\w\n]", "\\D": r"[^\d\n]", "\\s": r"[^\S\n]"}
+#: Lines up to this length cannot make one unbounded repetition slow.
+_SHORT_LINE = 2000
+
+
+@lru_cache(maxsize=256)
+def _plain(pattern: str, ignore_case: bool) -> re.Pattern[str] | None:
+    """Compile a simple ripgrep pattern for `re`, to be used on short lines of ASCII.
+
+    No match crosses a newline, and with at most one unbounded repetition, of
+    one character, none takes long.
+
+    :returns: None when the pattern is not that simple.
+    """
+    out, at, many, repeatable = [], 0, 0, False
+    while at < len(pattern):
+        found = _PLAIN.match(pattern, at)
+        if found is None or found.lastgroup in ("many", "few") and not repeatable:
+            return None
+        kind, text, at = str(found.lastgroup), found[0], found.end()
+        many += kind == "many"
+        repeatable = kind in ("set", "other", "any") or kind == "escape" and text != "\\b"
+        if kind == "set" and text.startswith("[^"):
+            text = "[^\n" + text[2:]
+        out.append(_PLAIN_SETS.get(text, text))
+    if many > 1 or not pattern.isascii():
+        return None
+    try:
+        return re.compile("".join(out), re.ASCII | re.MULTILINE | (
+            re.IGNORECASE if ignore_case else 0))
+    except re.error:
+        return None
+
+
+def _plain_lines(regex: re.Pattern[str], text: str, limit: int) -> list[int]:
+    """Return the 0-based numbers of the first `limit` lines that match."""
+    hits: list[int] = []
+    number = counted = at = 0
+    end = len(text) - 1 if text.endswith("\n") else len(text)
+    while text and len(hits) < limit and at <= end:
+        found = regex.search(text, at)
+        if found is None or found.start() > end:
+            break
+        number += text.count("\n", counted, found.start())
+        counted = found.start()
+        hits.append(number)
+        at = text.find("\n", counted) + 1
+        if not at:
+            break
+    return hits
+
+
+def _occurrences(pattern: str, line: str, ignore_case: bool) -> int:
+    """Count the matches in one line that is known to have some."""
+    if not _SPECIAL.search(pattern):
+        return line.casefold().count(pattern.casefold()) if ignore_case else line.count(pattern)
+    regex = _plain(pattern, ignore_case)
+    if regex is None or not line.isascii() or len(line) > _SHORT_LINE:
+        raise Miss("the matches of this pattern cannot be counted as the live tool would")
+    return sum(1 for _ in regex.finditer(line))
+
+
 class _Index:
     """The snapshot in path order, with what its files say about its folders."""
 
@@ -1130,6 +2634,8 @@ class _Index:
         self._lines: dict[tuple[str, bool], list[str]] = {}
         #: maps a root and a glob to the files a plain ripgrep would search
         self._visible: dict[tuple[str, str | None], list[_Document]] = {}
+        #: maps a path to whether its text is ASCII in short lines
+        self._plain: dict[str, bool] = {}
 
     def folded(self, key: str) -> str:
         """Return the spelling of a path that the disk showed."""
@@ -1148,6 +2654,15 @@ class _Index:
             self._lines[key] = lines
         return lines
 
+    def is_plain(self, document: _Document) -> bool:
+        """Say whether the text is ASCII in lines that are short."""
+        plain = self._plain.get(document.path)
+        if plain is None:
+            plain = document.text.isascii() and all(
+                len(line) <= _SHORT_LINE for line in document.text.split("\n"))
+            self._plain[document.path] = plain
+        return plain
+
     def below(self, root: _Root) -> list[_Document]:
         if root.is_file:
             return [self._by_path[root.rel]]
@@ -1164,18 +2679,12 @@ class _Index:
         if root.is_file:
             return self.below(root)
         key = (root.rel, glob)
-        if key not in self._visible:
+        chosen = self._visible.get(key)
+        if chosen is None:
             override = _Override(glob) if glob else None
             chosen = [d for d in self.below(root) if self._lets_in(d, root, override)]
-            if len(self._visible) >= 64:
-                self._visible.clear()
             self._visible[key] = chosen
-            return chosen
-        return self._visible.get(key) or self.visible_again(root, glob)
-
-    def visible_again(self, root: _Root, glob: str | None) -> list[_Document]:
-        override = _Override(glob) if glob else None
-        return [d for d in self.below(root) if self._lets_in(d, root, override)]
+        return chosen
 
     def _lets_in(self, document: _Document, root: _Root, override: _Override | None) -> bool:
         """Walk down from the root as ripgrep does; its globs beat every other rule."""

@@ -1942,6 +1942,8 @@ _PRUNED = frozenset(
     "dist target out coverage .next .turbo .parcel-cache .nuxt .svelte-kit .archive __pycache__ "
     ".cache .Trash .tox .nox .mypy_cache .pytest_cache .ruff_cache .npm .yarn .pnpm-store .gradle "
     ".m2 .nuget backups backup .backups".split())
+#: Reasons of a snapshot that do not speak of a file.
+_NO_FILE = frozenset({"not a regular file", "not found", "link out of the folder", "unreadable"})
 #: Names whose results the live tool holds back.
 _WITHHELD = frozenset(
     ".env .env.local .env.development .env.production .env.test .env.staging .envrc".split())
@@ -2156,7 +2158,7 @@ class Synthesizer:
         if self._index is None:
             with self._lock:
                 if self._index is None:
-                    self._index = _Index(self._snapshot)
+                    self._index = _Index(self._snapshot, self._host.git)
         return self._index
 
     # -- search_files
@@ -2235,9 +2237,12 @@ class Synthesizer:
 
     def _root(self, typed: str) -> _Root:
         key = self._key(typed)
+        if typed.startswith("~"):
+            home = self._workspace.home
+            typed = home + typed[1:]
         if key in self._snapshot.files and not typed.endswith(("/", "\\")):
             return _Root(typed, key, True)
-        if key in self._all().folders and key not in self._snapshot.skipped_paths:
+        if key in self._all().folders:
             return _Root(typed, key, False)
         raise Miss(self._absence(typed, key))
 
@@ -2270,13 +2275,13 @@ class Synthesizer:
         try:
             matcher = self._matcher(pattern, multiline)
         except PatternError as error:
-            if not error.exact:
-                raise Miss("what the live tool says to this pattern depends on its build") from None
-            return _Found() if pruned else _Found(error=f"Search failed: {error.message}")
+            # The remark about PCRE2, which most builds of ripgrep make, is taken for granted.
+            if pruned or self._loses(error.message, args):
+                return _Found()
+            return _Found(error=f"Search failed: {error.message}")
         documents = self._searched(root, args["file_glob"], pruned)
         anchor = self._anchor(root, pruned)
-        cap = args["limit"] + args["offset"] + (CONTEXT_EXTRA if args["context"] > 0 else 0)
-        rows = self._rows(documents, matcher, anchor, root, args, cap)
+        rows = self._rows(documents, matcher, anchor, root, args, _fetched(args))
         found = _parse(rows, args)
         if multiline and args["output_mode"] != "count":
             found.warning = _MULTILINE_NOTE
@@ -2291,6 +2296,11 @@ class Synthesizer:
         return compile_pattern(
             pattern, "rg" if self._rg else self._family.grep, multiline=multiline,
             ignore_case=ignore_case, rg_major=self._rg_major)
+
+    def _loses(self, message: str, args: Mapping[str, Any]) -> bool:
+        """Say whether 0.22, which stops reading after so many rows, overlooks an error."""
+        native = self._rg and self._family.hint_inside and not self._windows
+        return native and message.count("\n") + 1 >= _fetched(args)
 
     def _hits(self, matcher: Matcher, document: _Document, limit: int, clock: _Clock,
               plain: re.Pattern[str] | None = None) -> list[int]:
@@ -2427,22 +2437,25 @@ class Synthesizer:
         if order == "modified":
             raise Miss("the order 'modified' depends on the version of ripgrep")
         glob = name if name.startswith("*") else "*" + name
-        listed = self._newest_first(self._all().listed(root, glob))
+        listed = sorted(self._all().listed(root, glob), key=lambda document: -document.file.mtime)
         files = [self._shown(root.typed, root, document.path) for document in listed]
         end = offset + limit
         if self._family.find == "files":
             return _Found(files=files[:end][offset:], total_count=min(len(files), end),
                           truncated=len(files) >= end)
         files = files[:end + 1]
-        if not root.is_file:
-            folders = self._all().matching_folders(root, glob)[:end + 1]
-            files += [self._found_path(root, folder) for folder in folders]
+        folders = [] if root.is_file else self._all().matching_folders(root, glob)[:end + 1]
+        if folders:
+            times = [document.file.mtime for document in listed[:end + 1]]
+            entries = list(zip(times, files))
+            entries += [(newest, self._found_path(root, folder)) for folder, newest in folders]
+            files = [path for _, path in sorted(entries, key=lambda entry: -int(entry[0]))]
         return _Found(files=files[offset:end], total_count=len(files), truncated=len(files) > end)
 
     def _found_by_find(self, root: _Root, name: str, args: Mapping[str, Any]) -> _Found:
         limit, offset = args["limit"], args["offset"]
         entries = self._family.find == "entries"
-        listed = self._all().found(root, name, entries, root.typed)
+        listed = self._all().found(root, name, entries)
         if not entries:
             listed.sort(key=lambda entry: (-entry[1], entry[0]))
         paths = [self._found_path(root, path) for path, _ in listed]
@@ -2459,9 +2472,6 @@ class Synthesizer:
             return root.typed
         below = path[len(root.rel):].lstrip("/")
         return root.typed + ("" if root.typed.endswith("/") else "/") + below
-
-    def _newest_first(self, documents: Sequence[_Document]) -> list[_Document]:
-        return sorted(documents, key=lambda document: -document.file.mtime)
 
 
 def _dump(value: Mapping[str, Any]) -> str:
@@ -2481,6 +2491,11 @@ def _posix_drive(path: str) -> str:
     """Spell a Windows path the way Git Bash prints its working directory (reasoned)."""
     path = path.replace("\\", "/")
     return f"/{path[0].lower()}{path[2:]}" if re.match(r"[A-Za-z]:/", path) else path
+
+
+def _fetched(args: Mapping[str, Any]) -> int:
+    """Return how many rows the live tool reads."""
+    return args["limit"] + args["offset"] + (CONTEXT_EXTRA if args["context"] > 0 else 0)
 
 
 def _parse(rows: Sequence[str], args: Mapping[str, Any]) -> _Found:
@@ -2554,21 +2569,25 @@ def _withhold(found: _Found) -> int:
 
 #: The part of ripgrep's syntax that `re` reads alike on ASCII text.
 _PLAIN = re.compile(
-    r"(?P<set>\[\^?[\w \-./:,]+\])|(?P<escape>\\[wWdDsSb]|\\[^\w\s<>])|(?P<other>[\w \-/,:;=@#%&!'\"`~])"
+    r"(?P<set>\[\^?[\w \-./:,]+\]|\[\[:(?:alpha|digit|alnum|upper|lower|xdigit|word):\]\])|(?P<escape>\\[wWdDsSb]|\\[^\w\s<>])|(?P<other>[\w \-/,:;=@#%&!'\"`~])"
     r"|(?P<any>\.)|(?P<edge>[\^$])|(?P<open>\((?:\?:)?)|(?P<close>\)(?![*+?{]))|(?P<or>\|)"
     r"|(?P<many>[*+]|\{\d{1,2},\})|(?P<few>\?|\{\d{1,2}(?:,\d{1,2})?\})")
-_PLAIN_SETS = {"\\W": r"[^\w\n]", "\\D": r"[^\d\n]", "\\s": r"[^\S\n]"}
+_PLAIN_SETS = {
+    r"\W": r"[^\w\n]", r"\D": r"[^\d\n]", r"\s": r"[^\S\n]", "[[:alpha:]]": "[A-Za-z]",
+    "[[:digit:]]": "[0-9]", "[[:alnum:]]": "[A-Za-z0-9]", "[[:upper:]]": "[A-Z]",
+    "[[:lower:]]": "[a-z]", "[[:xdigit:]]": "[0-9A-Fa-f]", "[[:word:]]": r"\w"}
 #: Lines up to this length cannot make one unbounded repetition slow.
 _SHORT_LINE = 2000
 
 
 @lru_cache(maxsize=256)
-def _plain(pattern: str, ignore_case: bool) -> re.Pattern[str] | None:
+def _plain(pattern: str, ignore_case: bool, most: int = 1) -> re.Pattern[str] | None:
     """Compile a simple ripgrep pattern for `re`, to be used on short lines of ASCII.
 
-    No match crosses a newline, and with at most one unbounded repetition, of
+    No match crosses a newline, and with so few unbounded repetitions, each of
     one character, none takes long.
 
+    :param most: how many unbounded repetitions the pattern may have.
     :returns: None when the pattern is not that simple.
     """
     out, at, many, repeatable = [], 0, 0, False
@@ -2582,7 +2601,7 @@ def _plain(pattern: str, ignore_case: bool) -> re.Pattern[str] | None:
         if kind == "set" and text.startswith("[^"):
             text = "[^\n" + text[2:]
         out.append(_PLAIN_SETS.get(text, text))
-    if many > 1 or not pattern.isascii():
+    if many > most or not pattern.isascii():
         return None
     try:
         return re.compile("".join(out), re.ASCII | re.MULTILINE | (
@@ -2613,7 +2632,7 @@ def _occurrences(pattern: str, line: str, ignore_case: bool) -> int:
     """Count the matches in one line that is known to have some."""
     if not _SPECIAL.search(pattern):
         return line.casefold().count(pattern.casefold()) if ignore_case else line.count(pattern)
-    regex = _plain(pattern, ignore_case)
+    regex = _plain(pattern, ignore_case, 2 if len(line) <= _SHORT_LINE // 5 else 1)
     if regex is None or not line.isascii() or len(line) > _SHORT_LINE:
         raise Miss("the matches of this pattern cannot be counted as the live tool would")
     return sum(1 for _ in regex.finditer(line))
@@ -2622,13 +2641,22 @@ def _occurrences(pattern: str, line: str, ignore_case: bool) -> int:
 class _Index:
     """The snapshot in path order, with what its files say about its folders."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, git: bool) -> None:
         self.documents = [_document(path, snapshot.files[path])
                           for path in sorted(snapshot.files)]
         self._by_path = {document.path: document for document in self.documents}
         self.folders = {folder for d in self.documents for folder in d.folders} | (
             {""} if self.documents else set())
         self._buried = _buried_folders(self.documents)
+        #: files that exist though their text is not kept
+        self._unkept = [_document(path, SnapshotFile("", 0)) for path, reason in
+                        sorted(snapshot.skipped_paths.items())
+                        if reason not in _NO_FILE and path.rsplit("/", 1)[-1] != ".git"]
+        #: maps every folder known of to the newest time below it
+        self._times: dict[str, float] = {".git": 0.0} if git else {}
+        for document in (*self.documents, *self._unkept):
+            for folder in document.folders:
+                self._times[folder] = max(self._times.get(folder, 0.0), document.file.mtime)
         self._folded = {key.casefold(): key for key in (*self.folders, *self._by_path)}
         #: maps a path (and whether its BOM stays) to its lines
         self._lines: dict[tuple[str, bool], list[str]] = {}
@@ -2711,8 +2739,14 @@ class _Index:
                 and not (prune and not root.is_file and _is_pruned(d))]
 
     def listed(self, root: _Root, glob: str) -> list[_Document]:
-        """Return what `rg --files -g` lists."""
-        return self.visible(root, glob)
+        """Return what `rg --files -g` lists, which is also files of unknown text."""
+        override = _Override(glob)
+        return self.visible(root, glob) + [
+            document for document in self._unkept_below(root)
+            if self._lets_in(document, root, override)]
+
+    def _unkept_below(self, root: _Root) -> list[_Document]:
+        return [] if root.is_file else [d for d in self._unkept if _is_below(d.path, root.rel)]
 
     def walked(self, root: _Root, glob: str | None, typed_root: bool) -> list[_Document]:
         """Return what grep searches: all but hidden folders; a glob sees names only."""
@@ -2725,39 +2759,38 @@ class _Index:
         return [d for d in self.below(root)
                 if not _in_hidden_folder(d, root) and (accepts is None or accepts(d.name))]
 
-    def matching_folders(self, root: _Root, glob: str) -> list[str]:
-        """Return the folders that 0.22 adds to a listing by ripgrep.
+    def matching_folders(self, root: _Root, glob: str) -> list[tuple[str, float]]:
+        """Return the folders that 0.22 adds to a listing by ripgrep, and their times.
 
         When no visible folder has a fitting name, its `find` lists the
-        topmost hidden folders instead, whatever their names.
+        topmost hidden folders instead, whatever their names.  The time of a
+        folder is not known; that of its newest file stands in for it.
         """
         accepts = _shell_glob(glob)
-        inside = [folder for folder in sorted(self.folders)
-                  if folder and folder != root.rel and _is_below(folder, root.rel)]
+        inside = self._folders_below(root)
         hidden = [f for f in inside if _hidden_parts(f, root) == 1
                   and _dotted(f.rsplit("/", 1)[-1])]
         fitting = [f for f in inside if not _hidden_parts(f, root)
                    and accepts(f.rsplit("/", 1)[-1])]
         if not fitting:
             fitting = [] if any(map(_dotted, root.rel.split("/"))) else hidden
-        return [folder for folder in fitting
+        return [(folder, self._times[folder]) for folder in fitting
                 if not any(folder == b or folder.startswith(b + "/") for b in self._buried)]
 
-    def found(self, root: _Root, name: str, entries: bool, typed: str) -> list[tuple[str, float]]:
+    def _folders_below(self, root: _Root) -> list[str]:
+        return [f for f in sorted(self._times) if f != root.rel and _is_below(f, root.rel)]
+
+    def found(self, root: _Root, name: str, entries: bool) -> list[tuple[str, float]]:
         """Return path and time of what `find -name` lists."""
         accepts = _shell_glob(name)
-        if entries:
-            folders = [(f, 0.0) for f in sorted(self.folders)
-                       if f and f != root.rel and _is_below(f, root.rel)
-                       and not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])]
-            files = [(d.path, 0.0) for d in self.below(root)
-                     if not _in_hidden_folder(d, root) and not _dotted(d.name)
-                     and accepts(d.name)]
-            return sorted(folders + files) if not root.is_file else files
-        dotted_root = any(map(_dotted, typed.split("/")))
-        return [(d.path, d.file.mtime) for d in self.below(root) if accepts(d.name)
-                and not (_in_hidden_folder(d, root) or _dotted(d.name))
-                or root.is_file and dotted_root and accepts(d.name)]
+        known = [d for d in (*self.below(root), *self._unkept_below(root)) if accepts(d.name)
+                 and not (_in_hidden_folder(d, root) or _dotted(d.name))]
+        files = [(d.path, d.file.mtime) for d in known]
+        if not entries or root.is_file:
+            return files
+        folders = [(f, 0.0) for f in self._folders_below(root)
+                   if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])]
+        return sorted(folders + files)
 
 
 def _document(path: str, file: SnapshotFile) -> _Document:

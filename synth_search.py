@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import math
 import re
 import threading
 import time
@@ -579,7 +580,8 @@ class Matcher:
 
     `literal` is the text looked for when the pattern is nothing else, otherwise None;
     `multiline` is True when a match may span lines; `needles` are strings of which every match
-    contains one (empty: nothing known), to be compared in lower case if `folded`.
+    contains one (empty: nothing known), to be compared in lower case if `folded`; `sure` says that
+    a line with a needle matches.
     """
 
     node: Node
@@ -587,6 +589,7 @@ class Matcher:
     multiline: bool
     needles: tuple[str, ...]
     folded: bool
+    sure: bool
     ascii_only: str  # why a text with other characters cannot be judged; "" when it can
     certain_word: Test
 
@@ -617,8 +620,8 @@ def compile_pattern(pattern: str, dialect: str, *, multiline: bool = False, igno
         return _matcher(parser.node, multiline, parser.ascii_only, _unicode_word)
     if multiline or ignore_case:
         raise Untranslatable("Hermes runs grep without such flags")
-    node, ascii_only = _read_grep(pattern, extended=dialect == "grep-ere")
-    return _matcher(node, False, ascii_only if utf8 else "grep's locale is not known to be UTF-8", _glibc_word)
+    node = _read_grep(pattern, extended=dialect == "grep-ere")
+    return _matcher(node, False, "" if utf8 else "grep's locale is not known to be UTF-8", _glibc_word)
 
 
 def matching_lines(matcher: Matcher, text: str, limit: int | None = None, *, seconds: float = 10.0) -> list[int]:
@@ -703,9 +706,32 @@ def _glibc_word(char: str) -> bool:
     category = _category(char)
     if category in ("Lu", "Ll", "Lo"):
         return True
-    if category[0] in "PZ" or category in ("Sm", "Sc"):
+    if category[0] in "PSZ" and not any(a <= ord(char) <= b for a, b in _OTHER_ALPHABETIC):
         return False
     raise Untranslatable(f"grep's class of U+{ord(char):04X} depends on the C library")
+
+
+def _glibc_class(name: str) -> Test:
+    """Return the set `[:name:]` of GNU grep, sure of what no C library can but do."""
+    ascii_set = _ASCII_SETS[name]
+
+    def test(char: str) -> bool:
+        if char < "\x80" or name in ("digit", "xdigit"):
+            return char in ascii_set
+        if name in ("alpha", "alnum") or name in ("upper", "lower") and not _glibc_word(char):
+            return _glibc_word(char)
+        raise Untranslatable(f"whether [:{name}:] holds U+{ord(char):04X} depends on the C library")
+    return test
+
+
+def _glibc_range(first: str, last: str) -> Test:
+    """Return a range of ASCII letters or digits, among which some locales sort other Latin letters."""
+    def test(char: str) -> bool:
+        sorted_apart = _category(char)[0] in "PSZ" or "\u3000" < char < "\ua000"
+        if char >= "\x80" and (not sorted_apart or unicodedata.decomposition(char)):
+            raise Untranslatable(f"whether a range holds U+{ord(char):04X} depends on the locale")
+        return first <= char <= last
+    return test
 
 
 def _not(test: Test) -> Test:
@@ -761,13 +787,16 @@ _NEWER = tuple(int(border, 16) for border in (
 # --- helpers: ripgrep's dialect ------------------------------------------------------------------
 
 _PCRE2 = "\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
-_NEWLINE = ("the literal {} is not allowed in a regex\nConsider enabling multiline mode with the --multiline flag "
-            "(or -U for short).\nWhen multiline mode is enabled, new line characters can be matched.")
+_NEWLINE_NEW = ('rg: the literal "\\n" is not allowed in a regex\n'
+                "Consider enabling multiline mode with the --multiline flag (or -U for short).\n"
+                "When multiline mode is enabled, new line characters can be matched.")
+_NEWLINE_OLD = _NEWLINE_NEW.removeprefix("rg: ").replace('"\\n"', "'\"\\n\"'")
 _META = frozenset("\\.+*?()|[]{}^$#&-~")
 _CONTROLS = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 _PERL = {"d": "digit", "s": "space", "w": "word"}
 _HEX = frozenset("0123456789abcdefABCDEF")
 _BOUNDARIES = {"start": "<", "end": ">", "start-half": "l", "end-half": "r"}
+_BOUNDARY_START = (*map(chr, range(65, 91)), *map(chr, range(97, 123)), "-")
 
 
 def _read_rust(pattern: str, major: int | None, multiline: bool, ignore_case: bool) -> _Rust:
@@ -791,11 +820,14 @@ class _Rust:
         self.flags = {"i": ignore_case, "m": True, "s": False, "U": False, "u": True, "x": False}
         self.multiline = multiline
         self.ascii_only = ""
+        self.newline = False
         self.names: dict[str, tuple[int, int]] = {}
         self.depth = 0
         self.node = self._alternation()
         if self.pos < len(self.shown):
             self._fail("unopened group", self.pos, self.pos + 1)
+        if self.newline and not multiline:  # found by the live tool, too, after it has parsed all
+            raise PatternError(_NEWLINE_OLD if self.old else _NEWLINE_NEW)
 
     # Reading. At the end `char` is "", which is in no set of characters but in every string.
 
@@ -956,7 +988,7 @@ class _Rust:
             self.pos += 1
         if high is not None and low > high:
             self._fail("invalid repetition count range, the start must be <= the end", start, self.pos)
-        if high == 0 and not isinstance(body, Leaf):
+        if high == 0 and not (isinstance(body, Leaf) and body.char > "\n"):
             raise Untranslatable("a repetition of nothing")
         return Rep(body, low, high, greedy)
 
@@ -1013,8 +1045,7 @@ class _Rust:
             self.ascii_only = "the pattern matches bytes, by (?-u)"
 
     def _char_leaf(self, char: str) -> Node:
-        if char == "\n" and not self.multiline:
-            raise PatternError(_NEWLINE.format("'\"\\n\"'" if self.old else '"\\n"').replace("the", "the" if self.old else "rg: the", 1))
+        self.newline |= char == "\n"
         if char >= "\x80" and not self.flags["u"]:
             raise Untranslatable("a character beyond ASCII without the u flag")
         if not self.flags["i"] or not char.isalpha():
@@ -1061,7 +1092,7 @@ class _Rust:
 
     def _assertion(self, char: str) -> Look:
         kind = char
-        if char == "b" and not self.old and self.char == "{" and self.shown[self.pos + 1:self.pos + 2].isalpha():
+        if char == "b" and not self.old and self.char == "{" and self.shown[self.pos + 1:self.pos + 2] in _BOUNDARY_START:
             end = self.shown.find("}", self.pos)
             if self.shown[self.pos + 1:end] not in _BOUNDARIES:
                 raise Untranslatable("a word boundary of an unknown kind")
@@ -1270,14 +1301,15 @@ class _Rust:
 
 # --- helpers: GNU grep's dialects ----------------------------------------------------------------
 
-_UNMATCHED = "Unmatched [, [^, [:, [., or [="
-
-
-def _read_grep(pattern: str, *, extended: bool) -> tuple[Node, str]:
+def _read_grep(pattern: str, *, extended: bool) -> Node:
     """Parse a basic or extended expression; each line of it is one of several to match."""
     parsers = [_Grep(line, extended) for line in pattern.split("\n")]
-    node = parsers[0].node if len(parsers) == 1 else Alt(tuple(parser.node for parser in parsers))
-    return node, next(filter(None, (parser.ascii_only for parser in parsers)), "")
+    errors = list(dict.fromkeys(error for parser in parsers for error in parser.errors))
+    if errors and (len(parsers) + len(errors) > 2 or parsers[0].warned):
+        raise Untranslatable("what grep would say to the errors in it is not certain")
+    if errors:
+        raise PatternError(f"grep: {errors[0]}")
+    return parsers[0].node if len(parsers) == 1 else Alt(tuple(parser.node for parser in parsers))
 
 
 class _Grep:
@@ -1288,11 +1320,9 @@ class _Grep:
         self.extended = extended
         self.pos = 0
         self.depth = 0
-        self.ascii_only = ""
+        self.errors: list[str] = []
+        self.warned = False  # newer versions say something, older ones do not
         self.node = self._alternation()
-
-    def _fail(self, message: str) -> NoReturn:
-        raise PatternError(f"grep: {message}")
 
     def _operator(self, at: int | None = None) -> str:
         """Return the operator at a position, without its backslash; "" for anything else.
@@ -1323,15 +1353,28 @@ class _Grep:
             operator = self._operator()
             if operator == "|" or operator == ")" and self.depth:
                 break
+            if operator == ")" and self.extended:
+                raise Untranslatable("a ) that opens nothing is an error or a character, by version")
             if operator == ")":
-                self._fail("Unmatched ) or \\)")
-            if operator == "(":
+                self.errors.append("Unmatched ) or \\)")
+                self._skip()
+            elif operator == "(":
                 parts.append(self._group())
-            elif operator and operator in "*+?{" and self._repeats(operator, parts):
-                parts.append(self._repeat(operator, parts.pop()))
+            elif operator == "{" and self._counts(parts) or operator and operator in "*+?" and self._repeats(operator, parts):
+                if parts:
+                    parts.append(self._repeat(operator, parts.pop()))
+                else:
+                    self._skip()
+                    self._warned()
             else:
                 parts.append(self._one(first=not parts))
         return parts[0] if len(parts) == 1 else Cat(tuple(parts))
+
+    def _warned(self) -> None:
+        """Pass over an operator at the start of an extended expression, which grep ignores."""
+        self.warned = True
+        if self._operator() in (")", "|") or self.pos == len(self.text):
+            raise Untranslatable("an operator with nothing around it")
 
     def _group(self) -> Node:
         self._skip()
@@ -1340,22 +1383,35 @@ class _Grep:
             raise Untranslatable("groups are nested too deeply")
         node = self._alternation()
         if self._operator() != ")":
-            self._fail("Unmatched ( or \\(")
+            self.errors.append("Unmatched ( or \\(")
         self._skip()
         self.depth -= 1
         return node if isinstance(node, (Alt, Cat)) else Cat((node,))
 
     def _repeats(self, operator: str, parts: list[Node]) -> bool:
-        """Tell whether an operator repeats what stands before it; otherwise it is a character."""
-        if operator == "{" and self.extended and not self._interval():
-            if self.text[self.pos + 1:self.pos + 2] not in ("", *",0123456789"):
-                return False
-            raise Untranslatable("a { that may or may not begin an interval")
+        """Tell whether `*`, `+` or `?` is an operator here; otherwise it is a character."""
         if parts and not isinstance(parts[-1], Look):
             return True
-        if operator == "*" and not self.extended and (not parts or parts[-1] == Look("^")):
+        if not parts:
+            return self.extended
+        if operator == "*" and not self.extended and parts == [Look("^")]:
             return False
-        raise Untranslatable(f"a {operator} that has nothing to repeat")
+        raise Untranslatable(f"a {operator} behind an assertion")
+
+    def _counts(self, parts: list[Node]) -> bool:
+        """Tell whether `{` opens an interval; otherwise it is a character."""
+        following = self.text[self.pos + 1:self.pos + 2]
+        repeatable = bool(parts) and not isinstance(parts[-1], Look)
+        if self._interval() and repeatable:
+            return True
+        if self.extended and repeatable and following == "}":
+            self.errors.append("Invalid content of \\{\\}")
+            return False
+        # grep's two matchers agree on such a { behind something; which of them reads a pattern that
+        # begins with one is certain only without brackets and escapes
+        if self.extended and following not in ("", *"})|,0123456789") and (repeatable or not set(self.text) & set("[\\")):
+            return False
+        raise Untranslatable("a { that may or may not begin an interval")
 
     def _interval(self) -> tuple[int, int | None, int] | None:
         """Read `{n}`, `{n,}`, `{,m}` or `{n,m}`: bounds, and the position behind it."""
@@ -1401,7 +1457,8 @@ class _Grep:
 
     def _escape(self) -> Node:
         if self.pos == len(self.text):
-            self._fail("Trailing backslash")
+            self.errors.append("Trailing backslash")
+            return EMPTY
         char = self.text[self.pos]
         self.pos += 1
         if char in "bB<>":
@@ -1413,28 +1470,32 @@ class _Grep:
             return Leaf(test if char in "ws" else _not(test))
         if char in "123456789":
             raise Untranslatable("a back-reference")
-        if char == "}" or char >= "\x80":
+        if char == "}" and not self.extended or char >= "\x80":
             raise Untranslatable(f"an escaped {char!r}")
-        return Leaf(char.__eq__, char)  # a stray backslash: newer versions warn, all ignore it
+        self.warned |= char not in "\\.*[]^$/+?(){}|"
+        return Leaf(char.__eq__, char)  # a stray backslash is ignored
 
     def _bracket(self) -> Test:
         """Read `[...]`, in which a backslash is a character."""
         negated = self.text.startswith("^", self.pos)
         start = self.pos = self.pos + negated
         tests: list[Test] = []
+        if start == len(self.text):
+            raise Untranslatable("a [ at the end")  # an error; its text depends on what stands before
         while not self.text.startswith("]", self.pos) or self.pos == start:
+            if self.pos >= len(self.text):
+                self.errors.append("Unmatched [, [^, [:, [., or [=")
+                break
             tests.append(self._bracket_item())
         body = self.text[start:self.pos]
         if not negated and body[:1] == body[-1:] == ":" and len(body) > 1:
-            self._fail("character class syntax is [[:space:]], not [:space:]")
+            self.errors.append("character class syntax is [[:space:]], not [:space:]")
         self.pos += 1
         test = _any(tests)
         return _not(test) if negated else test
 
     def _bracket_item(self) -> Test:
-        char = self.text[self.pos:self.pos + 1]
-        if not char:
-            self._fail(_UNMATCHED)
+        char = self.text[self.pos]
         if self.text.startswith(("[.", "[="), self.pos):
             raise Untranslatable("a collating element")
         if self.text.startswith("[:", self.pos):
@@ -1454,9 +1515,8 @@ class _Grep:
         if not any(first in group and last in group for group in map(_ASCII_SETS.__getitem__, ("digit", "lower", "upper"))):
             raise Untranslatable("a range whose order depends on the locale")
         if first > last:
-            self._fail("Invalid range end")
-        self.ascii_only = "a range may hold letters beyond ASCII, by the locale"
-        return _range(first, last)
+            self.errors.append("Invalid range end")
+        return _glibc_range(first, last)
 
     def _bracket_class(self) -> Test:
         end = self.text.find(":]", self.pos + 2)
@@ -1466,9 +1526,7 @@ class _Grep:
         if name not in _ASCII_SETS or name in ("word", "ascii"):
             raise Untranslatable(f"the class {name!r}")
         self.pos = end + 2
-        if name != "space":
-            self.ascii_only = "what a class holds beyond ASCII depends on the C library"
-        return _glibc_space if name == "space" else _ASCII_SETS[name].__contains__
+        return _glibc_space if name == "space" else _glibc_class(name)
 
 
 def _glibc_space(char: str) -> bool:
@@ -1482,18 +1540,19 @@ def _glibc_space(char: str) -> bool:
 
 _MOST_STEPS = 20_000  # of a pattern with its repetitions written out
 _MOST_NEEDLES = 16
+_WIDEST = 24  # a window's characters
+_RARE = 3  # characters of a needle that is worth looking for
 
 
 def _matcher(node: Node, multiline: bool, ascii_only: str, word: Test) -> Matcher:
     if _steps(node) > _MOST_STEPS:
         raise Untranslatable("the pattern is too large")
-    parts = node.parts if isinstance(node, Cat) else (node,)
-    plain = all(isinstance(part, Leaf) and part.char and not part.folded for part in parts)
-    literal = "".join(part.char for part in parts if isinstance(part, Leaf)) if plain else None
-    spans = multiline and any(isinstance(leaf, Look) and leaf.kind in "Az" or isinstance(leaf, Leaf) and leaf.test("\n")
-                              for leaf in _leaves(node))
+    words = _words(node)
+    sure = words is not None and not any(folded for _, folded in words)
+    literal = words[0][0] if words and sure and len(words) == 1 else None
+    spans = multiline and any(leaf.kind in "Az" if isinstance(leaf, Look) else leaf.test("\n") for leaf in _leaves(node))
     needles, folded = _needles(node)
-    return Matcher(node, literal, spans, needles, folded, ascii_only, word)
+    return Matcher(node, literal, spans, needles, folded, sure, ascii_only, word)
 
 
 def _leaves(node: Node) -> Iterator[Leaf | Look]:
@@ -1512,22 +1571,52 @@ def _steps(node: Node) -> int:
     return 1 + sum(map(_steps, node.parts if isinstance(node, Cat) else node.branches))
 
 
+Words = tuple[tuple[str, bool], ...]  # texts, each with whether a letter of it may be in either case
+
+
 def _needles(node: Node) -> tuple[tuple[str, ...], bool]:
     """Return strings of which every match holds one, and whether they are to be compared folded."""
     best = max(_demands(node), key=_worth, default=())
+    if not _worth(best)[0]:
+        return (), False
     folded = any(fold for _, fold in best)
+    if folded and not all(text.isascii() for text, _ in best):
+        return (), False  # the lower case of a letter can depend on those around it
     return tuple(dict.fromkeys(text.lower() if folded else text for text, _ in best)), folded
 
 
-Demand = tuple[tuple[str, bool], ...]  # any one of these must occur; True: in either case
+def _worth(demand: Words) -> tuple[int, int]:
+    return min((len(text) for text, _ in demand), default=0), -len(demand)
 
 
-def _worth(demand: Demand) -> tuple[int, int]:
-    return min(len(text) for text, _ in demand), -len(demand)
+def _words(node: Node) -> Words | None:
+    """Return the texts that a match can be, if they are few; None otherwise."""
+    if isinstance(node, Leaf):
+        return ((node.char, node.folded),) if node.char else None
+    if isinstance(node, (Rep, Look)):
+        return None
+    each = [_words(child) for child in (node.parts if isinstance(node, Cat) else node.branches)]
+    known = [words for words in each if words is not None]
+    if len(known) < len(each):
+        return None
+    if isinstance(node, Alt):
+        joined = tuple(word for words in known for word in words)
+        return joined if len(joined) <= _MOST_NEEDLES else None
+    return _product(known)
 
 
-def _demands(node: Node) -> Iterator[Demand]:
-    """Yield what each match must hold, read off the parts that cannot be left out."""
+def _product(each: Iterable[Words]) -> Words | None:
+    """Return every way to put one word of each after the other, if they are few."""
+    whole: Words = (("", False),)
+    for words in each:
+        if len(whole) * len(words) > _MOST_NEEDLES:
+            return None
+        whole = tuple((one + two, either or other) for one, either in whole for two, other in words)
+    return whole
+
+
+def _demands(node: Node) -> Iterator[Words]:
+    """Yield what each match must hold one of, read off the parts that cannot be left out."""
     if isinstance(node, Rep) and node.low:
         yield from _demands(node.body)
     elif isinstance(node, Alt):
@@ -1535,16 +1624,15 @@ def _demands(node: Node) -> Iterator[Demand]:
         if all(each) and sum(map(len, each)) <= _MOST_NEEDLES:
             yield tuple(want for demand in each for want in demand)
     elif isinstance(node, (Cat, Leaf)):
-        run: list[Leaf] = []
-        for part in (*_flat(node), EMPTY):
-            if isinstance(part, Leaf) and part.char and part.char < "\x80":
-                run.append(part)
-                continue
-            if run:
-                yield (("".join(leaf.char for leaf in run), any(leaf.folded for leaf in run)),)
-            run = []
-            if part is not EMPTY:
-                yield from _demands(part) if not isinstance(part, Leaf) else ()
+        run: Words = (("", False),)
+        for part in _flat(node):
+            words = _words(part)
+            longer = _product((run, words)) if words else None
+            if longer is None:
+                yield run
+                yield from _demands(part) if words is None and not isinstance(part, Leaf) else ()
+            run = longer or words or (("", False),)
+        yield run
 
 
 def _flat(node: Node) -> Iterator[Node]:
@@ -1553,6 +1641,31 @@ def _flat(node: Node) -> Iterator[Node]:
             yield from _flat(part)
     else:
         yield node
+
+
+def _windows(node: Node) -> tuple[list[list[Leaf | Look]], bool]:
+    """Return stretches of fixed width that each match holds, and whether a line with the only one matches.
+
+    They are made of characters and line anchors. A repetition lends its least number of copies to
+    the stretch before it and to the one behind it; at an end of the pattern no more than those count.
+    """
+    parts = list(_flat(node))
+    items: list[Leaf | Look | None] = []  # None: a break
+    for at, part in enumerate(parts):
+        if isinstance(part, Rep) and isinstance(part.body, Leaf):
+            copies: list[Leaf | Look | None] = [part.body] * min(part.low, _WIDEST)
+            fits = len(copies) == part.low
+            between = 0 < at < len(parts) - 1
+            items += copies if fits and (part.low == part.high or not between) else [*copies, None, *copies]
+        else:
+            items.append(part if isinstance(part, Leaf) or isinstance(part, Look) and part.kind in "^$" else None)
+    runs: list[list[Leaf | Look]] = [[]]
+    for item in items:
+        if item is None:
+            runs.append([])
+        else:
+            runs[-1].append(item)
+    return [run[:_WIDEST] for run in runs if run], len(runs) == 1 and len(runs[0]) <= _WIDEST
 
 
 def _anchored(node: Node) -> bool:
@@ -1568,7 +1681,8 @@ def _anchored(node: Node) -> bool:
 
 # --- helpers: the automaton ----------------------------------------------------------------------
 
-_WORD, _ASCII_WORD, _NEWLINE_CHAR, _EDGE = 1, 2, 4, 8  # what an assertion asks of a neighbour
+_WORD, _ASCII_WORD, _NEWLINE_CHAR, _EDGE, _DOUBT = 1, 2, 4, 8, 16  # what an assertion asks of a neighbour
+_WORD_TESTS = "bB<>lr"
 _MOST_STATES = 5_000  # kept at a time
 _MATCHED: list = []  # the row of "it matches, whatever follows"
 _DEAD: list = []  # the row of "it cannot match any more"
@@ -1586,27 +1700,32 @@ def _holds(look: Look, before: int, after: int) -> bool:
             "l": not left, "r": not right}[look.kind]
 
 
+_BEYOND_ASCII = re.compile("[^\x00-\x7f]")
+
+
 class _Alphabet(dict):
     """Maps code points to kinds (as characters): two of one kind are alike to every set of the pattern.
 
-    Filled as `str.translate` asks. Kind 0 is the newline alone.
+    Filled as `str.translate` asks. The newline is its own kind, so that lines of kinds are lines.
     """
 
     def __init__(self, matcher: Matcher) -> None:
         super().__init__()
         found = list(_leaves(matcher.node))
-        self.word = matcher.certain_word if any(isinstance(x, Look) and x.kind in "bB<>lr" for x in found) else None
+        self.word = matcher.certain_word if any(isinstance(x, Look) and x.kind in _WORD_TESTS for x in found) else None
         leaves = [leaf for leaf in found if isinstance(leaf, Leaf)]
         self.bits: dict[object, int] = {}  # a letter, or a set by identity, to its bit
         for leaf in leaves:
             self.bits.setdefault(self.key(leaf), len(self.bits))
         self.letters = {key: 1 << bit for key, bit in self.bits.items() if isinstance(key, str)}
         self.sets = {self.key(leaf): leaf.test for leaf in leaves if not isinstance(self.key(leaf), str)}
-        self.masks: list[int] = []  # kind to the bits of the sets it belongs to
-        self.sides: list[int] = []  # kind to what it is to assertions
-        self.kinds: dict[tuple[int, int], str] = {}
-        for code in (10, *range(128)):
-            self[code] = self.__missing__(code)
+        self.masks = [0] * 11  # kind to the bits of the sets it belongs to
+        self.sides = [0] * 11  # kind to what it is to assertions
+        self.doubts = [0] * 11  # kind to the bits of the sets to which it may or may not belong
+        self.reason = ""  # of the last doubt
+        self.kinds: dict[tuple[int, int, int], str] = {}
+        self.unused = [*range(9, -1, -1)]
+        self.fixed = bytes(map(ord, map(self.__getitem__, range(128)))) + bytes(128)  # for ASCII bytes
 
     @staticmethod
     def key(leaf: Leaf) -> object:
@@ -1614,21 +1733,58 @@ class _Alphabet(dict):
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
-        mask = self.letters.get(char, 0)
+        mask, doubt = self.letters.get(char, 0), 0
         for key, test in self.sets.items():
-            if test(char):
-                mask |= 1 << self.bits[key]
-        side = _NEWLINE_CHAR if char == "\n" else 0
-        if self.word:
-            side |= self.word(char) * _WORD | (char in _ASCII_SETS["word"]) * _ASCII_WORD
-        if (mask, side) not in self.kinds:
+            try:
+                mask |= test(char) << self.bits[key]
+            except Untranslatable as error:
+                doubt |= 1 << self.bits[key]
+                self.reason = error.reason
+        kind = (mask, self._side(char), doubt)
+        if kind not in self.kinds:
+            self.kinds[kind] = self._new_kind(char, kind)
+        self[code] = self.kinds[kind]
+        return self.kinds[kind]
+
+    def _side(self, char: str) -> int:
+        if not self.word:
+            return _NEWLINE_CHAR if char == "\n" else 0
+        try:
+            word = self.word(char) * _WORD
+        except Untranslatable as error:
+            word = _DOUBT
+            self.reason = error.reason
+        return word | (char in _ASCII_SETS["word"]) * _ASCII_WORD | (char == "\n") * _NEWLINE_CHAR
+
+    def _new_kind(self, char: str, bits: tuple[int, int, int]) -> str:
+        if char != "\n" and not self.unused:
             if len(self.masks) > 255:
                 raise Untranslatable("the pattern tells too many kinds of character apart")
-            self.kinds[mask, side] = chr(len(self.masks))
-            self.masks.append(mask)
-            self.sides.append(side)
-        kind = self[code] = self.kinds[mask, side]
-        return kind
+            self.unused.append(len(self.masks))
+            for table in (self.masks, self.sides, self.doubts):
+                table.append(0)
+        kind = 10 if char == "\n" else self.unused.pop()
+        self.masks[kind], self.sides[kind], self.doubts[kind] = bits
+        return chr(kind)
+
+    def members(self, leaf: Leaf) -> list[int]:
+        """Return the kinds, but for the newline, that belong or may belong to a set."""
+        bit = self.bits[self.key(leaf)]
+        both = zip(self.masks, self.doubts)
+        return [kind for kind, (mask, doubt) in enumerate(both) if (mask | doubt) >> bit & 1 and kind != 10]
+
+    def encode(self, text: str) -> bytes:
+        """Return the kind of each character."""
+        if text.isascii():
+            return text.encode("ascii").translate(self.fixed)
+        others = sorted(set(_BEYOND_ASCII.findall(text))) if len(text) > 500 else []
+        if not 0 < len(others) <= 32 or others[0] < "\xa0":
+            return text.translate(self).encode("latin-1")
+        table = bytearray(self.fixed)
+        for code, char in enumerate(others, 128):  # a few replacements cost less than a look-up for each character
+            table[code] = ord(self[ord(char)])
+            text = text.replace(char, chr(code))
+        return text.encode("latin-1").translate(table)
 
 
 class _Automaton:
@@ -1715,7 +1871,9 @@ class _Automaton:
         if hit and not self.spans:
             row[kind] = _MATCHED
             return _MATCHED
-        mask = self.alphabet.masks[kind]
+        mask, doubt = self.alphabet.masks[kind], self.alphabet.doubts[kind]
+        if doubt and any(doubt & bit for bit, _ in leaves):
+            raise Untranslatable(self.alphabet.reason)
         steps = dict.fromkeys(after for bit, after in leaves if mask & bit)
         if not self.anchored:
             steps.setdefault(self.entry)
@@ -1725,12 +1883,13 @@ class _Automaton:
     def _closure(self, state: tuple[tuple[int, ...], int, bool], after: int) -> tuple[list[tuple[int, int]], bool]:
         """Return the leaves that may take the next character, and whether a match ends before it.
 
-        Leaves less preferred than that match are left out.
+        Leaves less preferred than that match are left out, but not where all starts are wanted.
         """
         steps, before, _ = state
         leaves: list[tuple[int, int]] = []
         seen: set[int] = set()
         stack = list(reversed(steps))
+        hit = False
         sides = (after, before) if self.reverse else (before, after)
         while stack:
             number = stack.pop()
@@ -1743,10 +1902,14 @@ class _Automaton:
             elif step[0] == "split":
                 stack.extend(reversed(step[1]))
             elif step[0] == "match":
-                return leaves, True
+                hit = True
+                if not self.reverse:
+                    break
+            elif step[1].unicode and step[1].kind in _WORD_TESTS and (before | after) & _DOUBT:
+                raise Untranslatable(self.alphabet.reason)
             elif _holds(step[1], *sides):
                 stack.append(step[2])
-        return leaves, False
+        return leaves, hit
 
     # Runs over kinds.
 
@@ -1794,12 +1957,18 @@ class _Search:
         self.deadline = time.monotonic() + seconds
         self.alphabet: _Alphabet | None = None
         self.automata: dict[str, _Automaton] = {}
+        self.windows, self.window_sure = _windows(matcher.node)
+        self.compiled: re.Pattern[bytes] | None = None
 
     def lines(self, text: str, limit: int | None) -> list[int]:
         if time.monotonic() > self.deadline:
             raise TooSlow
         if self.matcher.ascii_only and not text.isascii():
             raise Untranslatable(self.matcher.ascii_only)
+        if not text:
+            return []
+        if text.endswith("\n") and not self.matcher.multiline:
+            text = text[:-1]  # no line begins behind it
         found: list[int] = []
         for number in self._numbers(text):
             if limit is not None and len(found) >= limit:
@@ -1808,51 +1977,91 @@ class _Search:
         return found
 
     def _numbers(self, text: str) -> Iterator[int]:
-        if not text:
-            return
-        hay = self._hay(text)
-        if self.matcher.multiline:
-            if hay is None or not self.matcher.needles or any(needle in hay for needle in self.matcher.needles):
+        matcher = self.matcher
+        hay = self._hay(text) if matcher.needles else None
+        if matcher.multiline:
+            if hay is None or any(needle in hay for needle in matcher.needles):
                 yield from self._spanned(text)
-        elif self.matcher.needles and hay is not None:
+        elif hay is not None and (matcher.sure or not self.windows or min(map(len, matcher.needles)) >= _RARE):
             yield from self._likely(text, hay)
+        elif self.windows:
+            yield from self._windowed(self._kinds(text))
         else:
-            ended = text[:-1] if text.endswith("\n") else text
-            lines = self._kinds(ended).split(b"\0")
+            kinds = self._kinds(text)
             accepts = self._automaton("line").accepts
-            yield from (number for number, line in enumerate(lines) if accepts(line))
+            yield from (number for number, line in enumerate(kinds.split(b"\n")) if accepts(line))
 
     def _hay(self, text: str) -> str | None:
         """Return the text in which to look for needles: as it is, or folded; None if that moved letters."""
         if not self.matcher.folded:
             return text
         hay = text.lower()
-        if not text.isascii():
+        if "\u017f" in hay:
             hay = hay.replace("\u017f", "s")  # the one letter that folds to an ASCII one but is lower case
         return hay if len(hay) == len(text) else None
 
     def _likely(self, text: str, hay: str) -> Iterator[int]:
         """Try only the lines that hold a needle."""
-        sure = self.matcher.literal is not None
+        sure = self.matcher.sure
         number = counted = 0
         for start, end in _holding(hay, self.matcher.needles):
-            if sure or self._automaton_on(text[start:end]):
+            if sure or self._accepts(self._kinds(text[start:end])):
                 number += text.count("\n", counted, start)
                 counted = start
                 yield number
 
-    def _automaton_on(self, line: str) -> bool:
-        kinds = self._kinds(line)
+    def _windowed(self, kinds: bytes) -> Iterator[int]:
+        """Try only the lines that hold the window."""
+        window = self._window()
+        assert self.alphabet is not None
+        sure = self.window_sure and not any(self.alphabet.doubts)
+        number = counted = 0
+        end = -1
+        while end < len(kinds) and (found := window.search(kinds, end + 1)):
+            start = kinds.rfind(b"\n", 0, found.start()) + 1
+            end = kinds.find(b"\n", found.start())
+            end = len(kinds) if end < 0 else end
+            if sure or self._accepts(kinds[start:end]):
+                number += kinds.count(b"\n", counted, start)
+                counted = start
+                yield number
+
+    def _window(self) -> re.Pattern[bytes]:
+        """Return the rarest of the windows as an expression over kinds.
+
+        It is of fixed width, without a choice, so that `re` has nothing to try twice.
+        """
+        if self.compiled is None:
+            self.compiled = re.compile(max(map(self._window_source, self.windows))[1], re.MULTILINE)
+        return self.compiled
+
+    def _window_source(self, window: list[Leaf | Look]) -> tuple[float, bytes]:
+        """Return how rare a window is (in bits), and the expression."""
+        assert self.alphabet is not None
+        rarity, source = 0.0, b""
+        common = self.alphabet.fixed
+        for part in window:
+            if isinstance(part, Look):
+                source += part.kind.encode()
+                rarity += 1
+            else:
+                members = self.alphabet.members(part)
+                rarity += 7 - math.log2(sum(map(common.count, members)) + 1)
+                source += b"[" + b"".join(re.escape(bytes([kind])) for kind in members) + b"]" if members else b"[^\0-\xff]"
+        return rarity, source
+
+    def _accepts(self, kinds: bytes) -> bool:
         return self._automaton("line").accepts(kinds)
 
     def _kinds(self, text: str) -> bytes:
         """Translate text for the automata, which are made anew when it brings kinds they do not know."""
         if self.alphabet is None:
             self.alphabet = _Alphabet(self.matcher)
-        known = len(self.alphabet.masks)
-        kinds = text.translate(self.alphabet).encode("latin-1")
-        if len(self.alphabet.masks) > known:
+        known = len(self.alphabet.kinds)
+        kinds = self.alphabet.encode(text)
+        if len(self.alphabet.kinds) > known:
             self.automata.clear()
+            self.compiled = None
         return kinds
 
     def _automaton(self, role: str) -> _Automaton:
@@ -1867,28 +2076,43 @@ class _Search:
     def _spanned(self, text: str) -> Iterator[int]:
         """Yield the lines that the successive matches touch, where a match may span lines."""
         kinds = self._kinds(text)
-        size = len(kinds)
-        starts = [size - count for count in self._automaton("starts").hits(kinds[::-1])][::-1]
-        position = counted = number = 0
         done = -1
-        for start in starts:
-            if start < position or position >= size:
-                continue
-            end = self._end(kinds, start)
-            position = end if end > start else end + 1
-            number += kinds.count(b"\0", counted, start)
+        number = counted = 0
+        for start, end in self._matches(kinds):
+            if start == len(kinds) and kinds.endswith(b"\n"):
+                return  # behind the last newline is no line to print
+            if start == end < len(text) and text[end] >= "\x80":
+                raise Untranslatable("rg goes on from within a character after an empty match")
+            number += kinds.count(b"\n", counted, start)
             counted = start
-            last = number + kinds.count(b"\0", start, max(end - 1, start))
-            if start == size and kinds.endswith(b"\0"):
-                return
+            last = number + kinds.count(b"\n", start, max(end - 1, start))
             yield from range(max(number, done + 1), last + 1)
             done = max(done, last)
 
-    def _end(self, kinds: bytes, start: int) -> int:
+    def _matches(self, kinds: bytes) -> Iterator[tuple[int, int]]:
+        """Yield start and end of each match as rg finds them.
+
+        It takes the rest of the text anew after each match, so there, whatever stands before it,
+        `^` and `\\A` hold, and no word has begun.
+        """
+        size = len(kinds)
+        starts = iter([size - count for count in self._automaton("starts").hits(kinds[::-1])][::-1])
+        start = position = 0
+        while position < size:
+            end = self._end(kinds, position, _EDGE)
+            if end is not None:
+                start = position
+            else:
+                start = next((found for found in starts if found > position), -1)
+                if start < 0:
+                    return
+                end = self._end(kinds, start, self.alphabet.sides[kinds[start - 1]])
+            yield start, end
+            position = max(end, start + 1)
+
+    def _end(self, kinds: bytes, start: int, before: int) -> int | None:
         """Return where the match that begins at `start` ends: the last end that is still preferred."""
-        assert self.alphabet is not None
-        before = self.alphabet.sides[kinds[start - 1]] if start else _EDGE
-        end = start
+        end = None
         for count in self._automaton("end").hits(kinds[start:], before):
             end = start + count
         return end
@@ -2038,34 +2262,6 @@ class _Root:
 
 def _dotted(name: str) -> bool:
     return name.startswith(".") and name not in (".", "..")
-
-
-def _literal_lines(needle: str, text: str, limit: int) -> list[int]:
-    """Return the 0-based numbers of the first `limit` lines that hold `needle`."""
-    hits: list[int] = []
-    number = start = 0
-    at = text.find(needle)
-    while at >= 0 and len(hits) < limit:
-        number += text.count("\n", start, at)
-        hits.append(number)
-        start = text.find("\n", at)
-        if start < 0:
-            break
-        at = text.find(needle, start + 1)
-    return hits
-
-
-class _Clock:
-    """The seconds that are left for one call."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise Miss(f"the search was not done within {DEADLINE:g} seconds")
-        return left
 
 
 class Synthesizer:
@@ -2276,8 +2472,10 @@ class Synthesizer:
             matcher = self._matcher(pattern, multiline)
         except PatternError as error:
             # The remark about PCRE2, which most builds of ripgrep make, is taken for granted.
-            if pruned or self._loses(error.message, args):
+            if pruned:
                 return _Found()
+            if self._loses(error.message, args):
+                return _Found(warning=self._probe(root, pattern, args["file_glob"]))
             return _Found(error=f"Search failed: {error.message}")
         documents = self._searched(root, args["file_glob"], pruned)
         anchor = self._anchor(root, pruned)
@@ -2302,19 +2500,9 @@ class Synthesizer:
         native = self._rg and self._family.hint_inside and not self._windows
         return native and message.count("\n") + 1 >= _fetched(args)
 
-    def _hits(self, matcher: Matcher, document: _Document, limit: int, clock: _Clock,
-              plain: re.Pattern[str] | None = None) -> list[int]:
-        """Return the 0-based numbers of the first `limit` lines that match.
-
-        :param plain: the pattern for `re`, where nothing speeds up the matcher.
-        """
-        text = document.text if self._rg else document.file.text
-        if matcher.literal and not matcher.folded and "\n" not in matcher.literal:
-            return _literal_lines(matcher.literal, text, limit)
-        seconds = clock.left()
-        if plain is not None and self._all().is_plain(document):
-            return _plain_lines(plain, text, limit)
-        return matching_lines(matcher, text, limit, seconds=seconds)
+    def _text(self, document: _Document) -> str:
+        """Return a file's text as the engine sees it: ripgrep drops a byte order mark."""
+        return document.text if self._rg else document.file.text
 
     def _searched(self, root: _Root, glob: str | None, pruned: bool) -> list[_Document]:
         index = self._all()
@@ -2362,13 +2550,11 @@ class Synthesizer:
               args: Mapping[str, Any], cap: int) -> list[str]:
         """Return the first `cap` rows that rg or grep would print."""
         mode, context = args["output_mode"], args["context"]
-        wanted = {"files_only": 1, "count": 10 ** 9}.get(mode, cap)
+        wanted = {"files_only": 1, "count": None}.get(mode, cap)
         rows: list[str] = []
-        clock = _Clock(DEADLINE)
-        slow = self._rg and not matcher.multiline and not matcher.needles
-        plain = _plain(args["pattern"], False) if slow else None
+        engine = _Search(matcher, DEADLINE)
         for document in documents:
-            hits = self._hits(matcher, document, wanted, clock, plain)
+            hits = engine.lines(self._text(document), wanted)
             if not hits and (mode != "count" or self._rg):
                 continue
             path = self._shown(anchor, root, document.path)
@@ -2403,19 +2589,18 @@ class Synthesizer:
     def _counted(self, kind: int, pattern: str,
                  documents: Sequence[_Document]) -> list[tuple[str, int]]:
         """Count the matches of the first files that have any, as probe number `kind` does."""
-        clock = _Clock(DEADLINE)
         kept: list[tuple[str, int]] = []
-        matcher = None
+        engine = None
         if kind < 2:
             try:
-                matcher = self._matcher(pattern, ignore_case=kind == 0)
+                engine = _Search(self._matcher(pattern, ignore_case=kind == 0), DEADLINE)
             except PatternError:
                 return kept     # a pattern over several lines fails without multiline mode
         for document in documents:
-            if matcher is None:
+            if engine is None:
                 number = document.text.count(pattern)
             else:
-                hits = self._hits(matcher, document, 10 ** 9, clock)
+                hits = engine.lines(document.text, None)
                 lines = self._all().lines(document.path, False) if hits else []
                 number = sum(_occurrences(pattern, lines[hit], kind == 0) for hit in hits)
             if number:
@@ -2576,16 +2761,15 @@ _PLAIN_SETS = {
     r"\W": r"[^\w\n]", r"\D": r"[^\d\n]", r"\s": r"[^\S\n]", "[[:alpha:]]": "[A-Za-z]",
     "[[:digit:]]": "[0-9]", "[[:alnum:]]": "[A-Za-z0-9]", "[[:upper:]]": "[A-Z]",
     "[[:lower:]]": "[a-z]", "[[:xdigit:]]": "[0-9A-Fa-f]", "[[:word:]]": r"\w"}
-#: Lines up to this length cannot make one unbounded repetition slow.
+#: Lines up to this length cannot make one unbounded repetition slow, nor two a tenth of it.
 _SHORT_LINE = 2000
 
 
 @lru_cache(maxsize=256)
 def _plain(pattern: str, ignore_case: bool, most: int = 1) -> re.Pattern[str] | None:
-    """Compile a simple ripgrep pattern for `re`, to be used on short lines of ASCII.
+    """Compile a simple ripgrep pattern for `re`, to count the matches in a short line.
 
-    No match crosses a newline, and with so few unbounded repetitions, each of
-    one character, none takes long.
+    With so few unbounded repetitions, each of one character, none takes long.
 
     :param most: how many unbounded repetitions the pattern may have.
     :returns: None when the pattern is not that simple.
@@ -2610,30 +2794,18 @@ def _plain(pattern: str, ignore_case: bool, most: int = 1) -> re.Pattern[str] | 
         return None
 
 
-def _plain_lines(regex: re.Pattern[str], text: str, limit: int) -> list[int]:
-    """Return the 0-based numbers of the first `limit` lines that match."""
-    hits: list[int] = []
-    number = counted = at = 0
-    end = len(text) - 1 if text.endswith("\n") else len(text)
-    while text and len(hits) < limit and at <= end:
-        found = regex.search(text, at)
-        if found is None or found.start() > end:
-            break
-        number += text.count("\n", counted, found.start())
-        counted = found.start()
-        hits.append(number)
-        at = text.find("\n", counted) + 1
-        if not at:
-            break
-    return hits
+def _needs_ascii(pattern: str) -> bool:
+    """Say whether a simple pattern means something else on text beyond ASCII."""
+    return bool(re.search(r"\\[wWdDsSb]", pattern))
 
 
 def _occurrences(pattern: str, line: str, ignore_case: bool) -> int:
     """Count the matches in one line that is known to have some."""
     if not _SPECIAL.search(pattern):
         return line.casefold().count(pattern.casefold()) if ignore_case else line.count(pattern)
-    regex = _plain(pattern, ignore_case, 2 if len(line) <= _SHORT_LINE // 5 else 1)
-    if regex is None or not line.isascii() or len(line) > _SHORT_LINE:
+    regex = _plain(pattern, ignore_case, 2 if len(line) <= _SHORT_LINE // 10 else 1)
+    foreign = not line.isascii() and (_needs_ascii(pattern) or re.search("[\u017f\u212a]", line))
+    if regex is None or foreign or len(line) > _SHORT_LINE:
         raise Miss("the matches of this pattern cannot be counted as the live tool would")
     return sum(1 for _ in regex.finditer(line))
 
@@ -2662,8 +2834,6 @@ class _Index:
         self._lines: dict[tuple[str, bool], list[str]] = {}
         #: maps a root and a glob to the files a plain ripgrep would search
         self._visible: dict[tuple[str, str | None], list[_Document]] = {}
-        #: maps a path to whether its text is ASCII in short lines
-        self._plain: dict[str, bool] = {}
 
     def folded(self, key: str) -> str:
         """Return the spelling of a path that the disk showed."""
@@ -2681,15 +2851,6 @@ class _Index:
             lines = _split_lines(document.file.text if bom else document.text)
             self._lines[key] = lines
         return lines
-
-    def is_plain(self, document: _Document) -> bool:
-        """Say whether the text is ASCII in lines that are short."""
-        plain = self._plain.get(document.path)
-        if plain is None:
-            plain = document.text.isascii() and all(
-                len(line) <= _SHORT_LINE for line in document.text.split("\n"))
-            self._plain[document.path] = plain
-        return plain
 
     def below(self, root: _Root) -> list[_Document]:
         if root.is_file:

@@ -141,7 +141,11 @@ def coerce_args(tool: str, args: Mapping[str, Any], hermes: str = "") -> dict[st
 
     :param hermes: version of the Hermes whose defaults apply.
     """
-    version, family = _version(hermes), _family(hermes)
+    return _coerced(tool, args, _family(hermes), _version(hermes))
+
+
+def _coerced(tool: str, args: Mapping[str, Any], family: Family,
+             version: tuple[int, int] | None) -> dict[str, Any]:
     if tool == "read_file":
         offset = _number(args.get("offset", 1), 1)
         from_the_end = offset < 0 and (version is None or version >= (0, 23))
@@ -214,18 +218,21 @@ def _most(value: Any, bound: int) -> Any:
 # --- what a recording gives away ---------------------------------------------
 
 
-def learn(calls: Iterable[Call], snapshot: Snapshot) -> dict[str, str]:
+def learn(calls: Iterable[Call], snapshot: Snapshot) -> dict[str, Any]:
     """Return what the recorded results prove about the Hermes that gave them.
 
-    :returns: any of `family` (a table's name) and `search` ("rg" or "grep");
-        a fact is left out unless every result that speaks of it agrees.
+    :returns: any of `family` (a table's name), `search` ("rg" or "grep") and
+        `rg_major` (13 for ripgrep 13 or older, 14 for newer); a fact is left
+        out unless every result that speaks of it agrees.
     """
-    seen: dict[str, set[str]] = {"family": set(), "search": set()}
+    seen: dict[str, set[Any]] = {"family": set(), "search": set(), "rg_major": set()}
     for call in calls:
         if call.tool == "read_file":
             seen["family"].update(_reads_like(call, snapshot))
         elif call.tool == "search_files":
             seen["search"].update(_searches_like(call))
+            error = re.search(r"Search failed: (rg: )?regex parse error", str(call.result)[:4096])
+            seen["rg_major"].update({14 if error[1] else 13} if error else ())
     return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
 
 
@@ -2292,8 +2299,7 @@ class Synthesizer:
         :raises Miss: if the snapshot cannot tell; never anything else.
         """
         try:
-            read = coerce_args(tool, args, self._family.name if not self._host.hermes
-                               else self._host.hermes)
+            read = _coerced(tool, args, self._family, _version(self._host.hermes))
             if tool == "read_file":
                 return self._read(read)
             if tool == "search_files":
@@ -2465,6 +2471,8 @@ class Synthesizer:
     # -- search_files, target=content
 
     def _content(self, root: _Root, pattern: str, args: Mapping[str, Any]) -> _Found:
+        if not self._rg and self._host.platform == "darwin" and _SPECIAL.search(pattern):
+            raise Miss("the grep of macOS reads patterns in its own way")
         newline = "\n" in pattern or bool(_NEWLINE_ESCAPE.search(pattern))
         multiline = self._rg and newline and self._family.multiline
         pruned = not self._rg and self._under_hidden(root)
@@ -2555,13 +2563,16 @@ class Synthesizer:
         engine = _Search(matcher, DEADLINE)
         for document in documents:
             hits = engine.lines(self._text(document), wanted)
+            number = len(hits)
+            if matcher.multiline and mode == "count" and hits:
+                number = _stretches(engine, document.text)
             if not hits and (mode != "count" or self._rg):
                 continue
             path = self._shown(anchor, root, document.path)
             if mode == "files_only":
                 rows.append(path)
             elif mode == "count":
-                rows.append(f"{path}:{len(hits)}")
+                rows.append(f"{path}:{number}")
             else:
                 if context and rows:
                     rows.append("--")
@@ -2758,9 +2769,9 @@ _PLAIN = re.compile(
     r"|(?P<any>\.)|(?P<edge>[\^$])|(?P<open>\((?:\?:)?)|(?P<close>\)(?![*+?{]))|(?P<or>\|)"
     r"|(?P<many>[*+]|\{\d{1,2},\})|(?P<few>\?|\{\d{1,2}(?:,\d{1,2})?\})")
 _PLAIN_SETS = {
-    r"\W": r"[^\w\n]", r"\D": r"[^\d\n]", r"\s": r"[^\S\n]", "[[:alpha:]]": "[A-Za-z]",
-    "[[:digit:]]": "[0-9]", "[[:alnum:]]": "[A-Za-z0-9]", "[[:upper:]]": "[A-Z]",
-    "[[:lower:]]": "[a-z]", "[[:xdigit:]]": "[0-9A-Fa-f]", "[[:word:]]": r"\w"}
+    "[[:alpha:]]": "[A-Za-z]", "[[:digit:]]": "[0-9]", "[[:alnum:]]": "[A-Za-z0-9]",
+    "[[:upper:]]": "[A-Z]", "[[:lower:]]": "[a-z]", "[[:xdigit:]]": "[0-9A-Fa-f]",
+    "[[:word:]]": r"\w"}
 #: Lines up to this length cannot make one unbounded repetition slow, nor two a tenth of it.
 _SHORT_LINE = 2000
 
@@ -2782,16 +2793,28 @@ def _plain(pattern: str, ignore_case: bool, most: int = 1) -> re.Pattern[str] | 
         kind, text, at = str(found.lastgroup), found[0], found.end()
         many += kind == "many"
         repeatable = kind in ("set", "other", "any") or kind == "escape" and text != "\\b"
-        if kind == "set" and text.startswith("[^"):
-            text = "[^\n" + text[2:]
         out.append(_PLAIN_SETS.get(text, text))
     if many > most or not pattern.isascii():
         return None
     try:
-        return re.compile("".join(out), re.ASCII | re.MULTILINE | (
-            re.IGNORECASE if ignore_case else 0))
+        return re.compile("".join(out), re.ASCII | (re.IGNORECASE if ignore_case else 0))
     except re.error:
         return None
+
+
+def _stretches(engine: _Search, text: str) -> int:
+    """Count the stretches of lines that ripgrep prints as one match over several lines."""
+    kinds = engine._kinds(text)
+    number = counted = stretches = 0
+    done = -1
+    for start, end in engine._matches(kinds):
+        if start == len(kinds) and kinds.endswith(b"\n"):
+            break
+        number += kinds.count(b"\n", counted, start)
+        counted = start
+        stretches += number > done
+        done = max(done, number + kinds.count(b"\n", start, max(end - 1, start)))
+    return stretches
 
 
 def _needs_ascii(pattern: str) -> bool:

@@ -709,6 +709,11 @@ class MissTest(unittest.TestCase):
     def test_an_error_whose_wording_depends_on_ripgrep_is_a_miss_while_its_version_is_unknown(self) -> None:
         self.missed(synthesizer(learned={}), "search_files", {"pattern": "(auth"})
 
+    def test_patterns_for_the_grep_of_macos_are_misses_unless_they_are_plain(self) -> None:
+        made = synthesizer(search="grep", platform="darwin")
+        self.missed(made, "search_files", {"pattern": "a|b", "path": "server"})
+        self.assertEqual(search(made, "def handler", path="server")["total_count"], 1)
+
     def test_other_tools_are_misses(self) -> None:
         self.missed(synthesizer(), "terminal", {"command": "ls"})
 
@@ -849,6 +854,9 @@ class LearnTest(unittest.TestCase):
     def test_a_recorded_search_tells_the_engine(self) -> None:
         for backend in ("rg", "grep"):
             self.assertEqual(self.learned("0.22.2", backend, ("search_files", {"pattern": "def"}))["search"], backend)
+
+    def test_a_recorded_pattern_error_tells_the_ripgrep(self) -> None:
+        self.assertEqual(self.learned("0.22.2", "rg", ("search_files", {"pattern": "(auth"})), {"rg_major": 13})
 
     def test_what_was_seen_wins_over_the_version(self) -> None:
         made = synthesizer("0.19.0", learned={"family": "0.22"})

@@ -85,6 +85,7 @@ class Family:
     grep_root: str             #: "typed", "absolute" or "pruned"
     find: str                  #: file listing: "files" or "entries"
     hint_inside: bool          #: the truncation remark is a key of the JSON
+    columns: int               #: bytes of one row that are printed; 0: all
 
 
 _OFFICE = frozenset({".ipynb", ".docx", ".xlsx"})
@@ -96,14 +97,15 @@ _DATABASES = frozenset({".db", ".sqlite", ".sqlite3"})
 _F19 = Family(
     name="0.19", read_limit=500, phantom=True, cut=False, counts_last=False, speaks=False,
     not_found=False, blank_path=False, documents=_OFFICE, multiline=False, probes="",
-    splits="", grep="grep-bre", grep_root="typed", find="files", hint_inside=False)
+    splits="", grep="grep-bre", grep_root="typed", find="files", hint_inside=False,
+    columns=0)
 _F20 = replace(
     _F19, name="0.20", cut=True, speaks=True, documents=_ANY_DOCUMENT, multiline=True,
     probes="plain", splits="any", grep="grep-ere", grep_root="absolute")
 _F22 = replace(
     _F20, name="0.22", read_limit=2000, phantom=False, counts_last=True, not_found=True,
     blank_path=True, documents=_ANY_DOCUMENT | _DATABASES, probes="paths", splits="commas",
-    grep_root="pruned", find="entries", hint_inside=True)
+    grep_root="pruned", find="entries", hint_inside=True, columns=2000)
 _FAMILIES = {family.name: family for family in (_F19, _F20, _F22)}
 
 
@@ -2536,7 +2538,9 @@ class Synthesizer:
     def _anchor(self, root: _Root, pruned: bool) -> str:
         """Return what stands before the paths of the answer."""
         typed = root.typed
-        if self._rg or pruned or self._family.grep_root == "typed":
+        if self._rg:
+            return self._native(typed)
+        if pruned or self._family.grep_root == "typed":
             return typed
         if re.match(r"/|\\\\|[A-Za-z]:[\\/]", typed):
             return typed
@@ -2544,6 +2548,13 @@ class Synthesizer:
             self._workspace.root)
         short = typed[2:] if typed.startswith("./") else typed
         return here if short in ("", ".") else f"{here}/{short}"
+
+    def _native(self, typed: str) -> str:
+        """Spell a path the way Hermes hands it to a Windows program (reasoned)."""
+        if not self._windows or self._family is _F19:
+            return typed
+        drive = _GIT_BASH_DRIVE.match(typed)
+        return f"{drive[1].upper()}:{drive[2] or '/'}" if drive else typed.replace("\\", "/")
 
     def _shown(self, anchor: str, root: _Root, path: str) -> str:
         """Return a path as the answer prints it: the anchor, then the way down."""
@@ -2577,7 +2588,8 @@ class Synthesizer:
                 if context and rows:
                     rows.append("--")
                 lines = self._all().lines(document.path, not self._rg)
-                rows += _document_rows(path, lines, hits, context, cap - len(rows))
+                found = _document_rows(path, lines, hits, context, cap - len(rows))
+                rows += [_cut_row(row, self._family.columns) for row in found]
             if len(rows) >= cap:
                 break
         return rows[:cap]
@@ -2592,7 +2604,8 @@ class Synthesizer:
                 continue
             counts = self._counted(kind, pattern, documents)
             if counts:
-                names = ["" if root.is_file else self._shown(root.typed, root, path)
+                anchor = self._anchor(root, False)
+                names = ["" if root.is_file else self._shown(anchor, root, path)
                          for path, _ in counts]
                 return _probe_note(kind, sum(n for _, n in counts), names, paths)
         return ""
@@ -2630,11 +2643,14 @@ class Synthesizer:
         name = pattern.split("/")[-1]
         if not self._rg:
             return self._found_by_find(root, name, args)
-        if order == "modified":
-            raise Miss("the order 'modified' depends on the version of ripgrep")
+        if order == "modified" and self._rg_major is None:
+            raise Miss("whether ripgrep sorts by time depends on its version")
+        if order == "modified" and self._rg_major < 14:
+            return _Found(error=_OLD_RIPGREP)
         glob = name if name.startswith("*") else "*" + name
         listed = sorted(self._all().listed(root, glob), key=lambda document: -document.file.mtime)
-        files = [self._shown(root.typed, root, document.path) for document in listed]
+        anchor = self._anchor(root, False)
+        files = [self._shown(anchor, root, document.path) for document in listed]
         end = offset + limit
         if self._family.find == "files":
             return _Found(files=files[:end][offset:], total_count=min(len(files), end),
@@ -2652,8 +2668,8 @@ class Synthesizer:
         limit, offset = args["limit"], args["offset"]
         entries = self._family.find == "entries"
         listed = self._all().found(root, name, entries)
-        if not entries:
-            listed.sort(key=lambda entry: (-entry[1], entry[0]))
+        if not entries or args["order"] == "modified":
+            listed.sort(key=lambda entry: -entry[1])
         paths = [self._found_path(root, path) for path, _ in listed]
         if not entries:
             page = paths[offset:offset + limit]
@@ -2667,7 +2683,8 @@ class Synthesizer:
         if root.is_file or path == root.rel:
             return root.typed
         below = path[len(root.rel):].lstrip("/")
-        return root.typed + ("" if root.typed.endswith("/") else "/") + below
+        typed = _posix_drive(root.typed) if self._windows else root.typed
+        return typed + ("" if typed.endswith("/") else "/") + below
 
 
 def _dump(value: Mapping[str, Any]) -> str:
@@ -2681,6 +2698,9 @@ def _looks_binary(text: str, family: Family) -> bool:
         return "\0" in sample
     odd = sum(1 for char in sample if ord(char) < 32 and char not in "\n\r\t")
     return bool(sample) and odd / len(sample) > 0.30
+
+
+_GIT_BASH_DRIVE = re.compile(r"/(?:(?:cygdrive|mnt)/)?([A-Za-z])(/.*)?$", re.DOTALL)
 
 
 def _posix_drive(path: str) -> str:
@@ -2731,6 +2751,14 @@ def _document_rows(path: str, lines: Sequence[str], hits: Sequence[int], context
         if len(rows) >= cap:
             break
     return rows
+
+
+def _cut_row(row: str, columns: int) -> str:
+    """Cut a row as ripgrep and `cut` do; on text beyond ASCII it may keep some bytes more.
+
+    Only context rows can tell: their path ends at the last mark that is left.
+    """
+    return row[:columns] if columns and len(row) > columns else row
 
 
 def _probe_note(kind: int, total: int, names: Sequence[str], with_paths: bool) -> str:
@@ -2972,7 +3000,7 @@ class _Index:
         files = [(d.path, d.file.mtime) for d in known]
         if not entries or root.is_file:
             return files
-        folders = [(f, 0.0) for f in self._folders_below(root)
+        folders = [(f, self._times[f]) for f in self._folders_below(root)
                    if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])]
         return sorted(folders + files)
 

@@ -779,6 +779,7 @@ class SearchTest(unittest.TestCase):
         made = synthesizer(platform="win32", root="C:\\ws")
         self.assertEqual(search(made, "def", path="server")["matches"][0]["path"], "server\\auth.py")
         self.assertEqual(search(made, "def")["matches"][0]["path"], ".\\server\\auth.py")
+        self.assertEqual(search(made, "def", path="/c/ws/server")["matches"][0]["path"], "C:/ws/server\\auth.py")
         made = synthesizer(search="grep", platform="win32", root="C:\\ws")
         self.assertEqual(search(made, "def")["matches"][0]["path"], "/c/ws/server/auth.py")
 
@@ -786,6 +787,14 @@ class SearchTest(unittest.TestCase):
         old = synthesizer("0.19.0", "grep")
         self.assertEqual(search(old, "auth"), {"total_count": 0})
         self.assertEqual(search(old, "auth", path="./server"), {"total_count": 0})
+
+    def test_the_order_by_time_depends_on_ripgrep(self) -> None:
+        args = {"target": "files", "order": "modified", "path": "server"}
+        self.assertIn("requires ripgrep 14", search(synthesizer(), "*.py", **args)["error"])
+        self.assertEqual(search(synthesizer(learned={"rg_major": 14}), "*.py", **args)["files"],
+                         ["server/main.py", "server/auth.py"])
+        with self.assertRaises(synth.Miss):
+            search(synthesizer(learned={}), "*.py", **args)
 
     def test_sixteen_threads_get_the_answer_of_one(self) -> None:
         calls = [("search_files", {"pattern": p, "path": path}) for p in ("auth", r"\d+", "A|b", "HANDLER")

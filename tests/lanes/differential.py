@@ -2,7 +2,7 @@
 
 Run it with the Python of an environment that has Hermes installed:
 
-    python tests/lanes/differential.py WORKSPACE CALLS SEED [--no-rg] [--rg-major N]
+    python tests/lanes/differential.py WORKSPACE CALLS SEED [--no-rg] [--rg-major N] [--answers FILE]
 
 It calls Hermes's own tool functions on the folder WORKSPACE (which it never
 changes), takes a snapshot of the same files, and prints one JSON object: how
@@ -71,9 +71,17 @@ def prepare(workspace: Path, scratch: Path, with_rg: bool) -> None:
 
 
 class Live:
-    """The real tools, a fresh task for each call so that no repeat guard fires."""
+    """The real tools, a fresh task for each call so that no repeat guard fires.
 
-    def __init__(self) -> None:
+    :param answers: a file with answers of an earlier run on the same folder,
+        which are not asked for again; None asks for all.
+    """
+
+    def __init__(self, answers: Path | None) -> None:
+        self._file = answers
+        self._answers: dict[str, str] = {}
+        if answers is not None and answers.exists():
+            self._answers = json.loads(answers.read_text(encoding="utf-8"))
         importlib.import_module("tools.file_tools")
         self._registry = importlib.import_module("tools.registry").registry
         self._coerce = importlib.import_module("model_tools").coerce_tool_args
@@ -81,12 +89,20 @@ class Live:
         self.seconds = 0.0
 
     def __call__(self, tool: str, args: dict[str, Any]) -> str:
+        key = json.dumps([tool, args])
+        if key in self._answers:
+            return self._answers[key]
         self._number += 1
         entry = self._registry.get_entry(tool)
         started = time.perf_counter()
         answer = entry.handler(self._coerce(tool, dict(args)), task_id=f"lane-{self._number}")
         self.seconds += time.perf_counter() - started
+        self._answers[key] = answer
         return answer
+
+    def save(self) -> None:
+        if self._file is not None:
+            self._file.write_text(json.dumps(self._answers), encoding="utf-8")
 
 
 def hermes_version() -> str:
@@ -297,8 +313,9 @@ def verdict(live: Live, ours: Callable[..., str], tool: str, args: dict[str, Any
     return "capped" if true else "different"
 
 
-def run(workspace: Path, number: int, seed: int, with_rg: bool, rg_major: int | None) -> dict[str, Any]:
-    live = Live()
+def run(workspace: Path, number: int, seed: int, with_rg: bool, rg_major: int | None,
+        answers: Path | None) -> dict[str, Any]:
+    live = Live(answers)
     synth, snapshot, miss = synthesizer(workspace, with_rg, rg_major)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     examples: dict[str, list[Any]] = defaultdict(list)
@@ -321,6 +338,7 @@ def run(workspace: Path, number: int, seed: int, with_rg: bool, rg_major: int | 
         counts[tool][judged] += 1
         if judged == "different":
             examples["different"].append([tool, args, theirs[:600], mine[:600]])
+    live.save()
     out: dict[str, Any] = {"hermes": hermes_version(), "search": "rg" if with_rg else "grep",
                            "workspace": workspace.name, "files": len(snapshot.files),
                            "skipped": dict(snapshot.skipped), "calls": number, "seed": seed}
@@ -339,12 +357,14 @@ def main() -> int:
     parser.add_argument("seed", type=int)
     parser.add_argument("--no-rg", action="store_true")
     parser.add_argument("--rg-major", type=int, default=None)
+    parser.add_argument("--answers", type=lambda path: Path(path).resolve(), default=None)
     options = parser.parse_args()
     scratch = Path(tempfile.mkdtemp(prefix="cassette-lane-"))
     try:
         workspace = options.workspace.resolve()
         prepare(workspace, scratch, not options.no_rg)
-        result = run(workspace, options.calls, options.seed, not options.no_rg, options.rg_major)
+        result = run(workspace, options.calls, options.seed, not options.no_rg, options.rg_major,
+                     options.answers)
     finally:
         os.chdir(ROOT)
         shutil.rmtree(scratch, ignore_errors=True)

@@ -2622,7 +2622,7 @@ class Synthesizer:
                 return kept     # a pattern over several lines fails without multiline mode
         for document in documents:
             if engine is None:
-                number = document.text.count(pattern)
+                number = 0 if "\n" in pattern else document.text.count(pattern)
             else:
                 hits = engine.lines(document.text, None)
                 lines = self._all().lines(document.path, False) if hits else []
@@ -2793,8 +2793,9 @@ def _withhold(found: _Found) -> int:
 
 #: The part of ripgrep's syntax that `re` reads alike on ASCII text.
 _PLAIN = re.compile(
-    r"(?P<set>\[\^?[\w \-./:,]+\]|\[\[:(?:alpha|digit|alnum|upper|lower|xdigit|word):\]\])|(?P<escape>\\[wWdDsSb]|\\[^\w\s<>])|(?P<other>[\w \-/,:;=@#%&!'\"`~])"
-    r"|(?P<any>\.)|(?P<edge>[\^$])|(?P<open>\((?:\?:)?)|(?P<close>\)(?![*+?{]))|(?P<or>\|)"
+    r"(?P<set>\[\^?[\w \-./:,]+\]|\[\[:(?:alpha|digit|alnum|upper|lower|xdigit|word):\]\])"
+    r"|(?P<escape>\\[wWdDsSb]|\\[^\w\s<>])|(?P<other>[\w \-/,:;=@#%&!'\"`~])|(?P<any>\.)"
+    r"|(?P<edge>[\^$])|(?P<open>\((?:\?:)?)|(?P<close>\)(?![*+?{]))|(?P<or>\|)"
     r"|(?P<many>[*+]|\{\d{1,2},\})|(?P<few>\?|\{\d{1,2}(?:,\d{1,2})?\})")
 _PLAIN_SETS = {
     "[[:alpha:]]": "[A-Za-z]", "[[:digit:]]": "[0-9]", "[[:alnum:]]": "[A-Za-z0-9]",
@@ -2853,7 +2854,7 @@ def _needs_ascii(pattern: str) -> bool:
 def _occurrences(pattern: str, line: str, ignore_case: bool) -> int:
     """Count the matches in one line that is known to have some."""
     if not _SPECIAL.search(pattern):
-        return line.casefold().count(pattern.casefold()) if ignore_case else line.count(pattern)
+        return len(re.findall(pattern, line, re.IGNORECASE if ignore_case else 0))
     regex = _plain(pattern, ignore_case, 2 if len(line) <= _SHORT_LINE // 10 else 1)
     foreign = not line.isascii() and (_needs_ascii(pattern) or re.search("[\u017f\u212a]", line))
     if regex is None or foreign or len(line) > _SHORT_LINE:
@@ -2923,7 +2924,8 @@ class _Index:
         if chosen is None:
             override = _Override(glob) if glob else None
             chosen = [d for d in self.below(root) if self._lets_in(d, root, override)]
-            self._visible[key] = chosen
+            if len(self._visible) < 256:
+                self._visible[key] = chosen
         return chosen
 
     def _lets_in(self, document: _Document, root: _Root, override: _Override | None) -> bool:
@@ -2945,10 +2947,14 @@ class _Index:
 
     def everything(self, root: _Root, glob: str | None, prune: bool) -> list[_Document]:
         """Return what ripgrep searches when hidden and ignored files count too."""
-        override = _Override(glob) if glob and not root.is_file else None
+        if root.is_file:
+            return self.below(root)
+        override = _Override(glob) if glob else None
         return [d for d in self.below(root)
-                if (override is None or override.verdict(d.path, False) is not False)
-                and not (prune and not root.is_file and _is_pruned(d))]
+                if not (prune and _is_pruned(d)) and (override is None or not (
+                    override.verdict(d.path, False) is False
+                    or any(override.verdict(folder, True) is False for folder in d.folders
+                           if len(folder) > len(root.rel))))]
 
     def listed(self, root: _Root, glob: str) -> list[_Document]:
         """Return what `rg --files -g` lists, which is also files of unknown text."""
@@ -3039,8 +3045,7 @@ def _buried_folders(documents: Sequence[_Document]) -> frozenset[str]:
     """
     alive = {folder for d in documents if not d.file.ignored for folder in d.folders}
     ignored = [d for d in documents if d.file.ignored]
-    by_name = {_suffix(d.path) for d in ignored if not d.folders or d.folders[0] in alive
-               and d.folders[-1] in alive}
+    by_name = {_suffix(d.path) for d in ignored if not d.folders or d.folders[-1] in alive}
     endings: dict[str, set[str]] = {}
     for document in ignored:
         for folder in document.folders:

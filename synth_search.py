@@ -600,7 +600,7 @@ class Matcher:
     folded: bool
     sure: bool
     ascii_only: str  # why a text with other characters cannot be judged; "" when it can
-    certain_word: Test
+    word: Test
 
 
 # --- public functions ----------------------------------------------------------------------------
@@ -673,7 +673,7 @@ _ASCII_SETS = {name: frozenset(chr(n) for a, b in spec.split() for n in range(or
                for name, spec in _ASCII_CLASSES.items()}
 _ASCII_SETS |= {"blank": frozenset(" \t"), "space": frozenset(" \t\n\v\f\r"), "print": _ASCII_SETS["graph"] | {" "},
                 "cntrl": frozenset(map(chr, range(32))) | {"\x7f"}}
-_WHITE_SPACE = frozenset(" \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(map(chr, range(0x2000, 0x200B)))
+_WHITE_SPACE = frozenset({*" \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000", *map(chr, range(0x2000, 0x200B))})
 #: Circled and squared letters: Alphabetic to Unicode though their category is a symbol.
 _OTHER_ALPHABETIC = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 _CATEGORIES = {
@@ -727,7 +727,7 @@ def _glibc_class(name: str) -> Test:
     def test(char: str) -> bool:
         if char < "\x80" or name in ("digit", "xdigit"):
             return char in ascii_set
-        if name in ("alpha", "alnum") or name in ("upper", "lower") and not _glibc_word(char):
+        if name in ("alpha", "alnum") or (name in ("upper", "lower") and not _glibc_word(char)):
             return _glibc_word(char)
         raise Untranslatable(f"whether [:{name}:] holds U+{ord(char):04X} depends on the C library")
     return test
@@ -772,7 +772,7 @@ def _folding(test: Test, unicode: bool) -> Test:
     """Return the set closed under case: Unicode's simple folding, or ASCII's."""
     def closed(char: str) -> bool:
         if not unicode:
-            return test(char) or char < "\x80" and test(char.swapcase())
+            return test(char) or (char < "\x80" and test(char.swapcase()))
         if char in "\u0390\u1fd3\u03b0\u1fe3\ufb05\ufb06":
             raise Untranslatable(f"the case of U+{ord(char):04X} depends on the tool's Unicode version")
         return any(test(other) for other in _fold_orbits().get(char, (char,)))
@@ -830,11 +830,14 @@ class _Rust:
         self.multiline = multiline
         self.ascii_only = ""
         self.newline = False
+        self.samples: set[str] = set()  # characters beyond ASCII that sets were written with
         self.names: dict[str, tuple[int, int]] = {}
         self.depth = 0
         self.node = self._alternation()
         if self.pos < len(self.shown):
             self._fail("unopened group", self.pos, self.pos + 1)
+        if self.newline and not multiline and "|" in self.shown:
+            raise Untranslatable("whether a newline among alternatives is an error depends on what rg makes of them")
         if self.newline and not multiline:  # found by the live tool, too, after it has parsed all
             raise PatternError(_NEWLINE_OLD if self.old else _NEWLINE_NEW)
 
@@ -919,7 +922,7 @@ class _Rust:
                 self._fail("look-around, including look-ahead and look-behind, is not supported", start, self.pos)
         saved = dict(self.flags)
         inner = self.pos
-        if self._take("?P<") or not self.old and self._take("?<"):
+        if self._take("?P<") or (not self.old and self._take("?<")):
             self._name()
         elif self._take("?"):
             if not self.char:
@@ -970,7 +973,7 @@ class _Rust:
             char = self.char
             if not char.isascii():
                 raise Untranslatable("a group name beyond ASCII")
-            if not (char.isalpha() or char == "_" or self.pos > start and (char.isdigit() or char in ".[]")):
+            if not (char.isalpha() or char == "_" or (self.pos > start and (char.isdigit() or char in ".[]"))):
                 self._fail("invalid capture group character", self.pos, self.pos + 1)
             self.pos += 1
         if not self.char:
@@ -1068,7 +1071,7 @@ class _Rust:
 
     def _set_leaf(self, test: Test) -> Leaf:
         """Make a leaf of a set, which must hold more than a newline."""
-        if not any(test(char) for char in map(chr, range(0x250)) if char != "\n"):
+        if not any(test(char) for char in (*map(chr, range(128)), *self.samples) if char != "\n"):
             raise Untranslatable("a class that may be empty, or nothing but a newline")
         if self.multiline:
             return Leaf(test)
@@ -1089,19 +1092,20 @@ class _Rust:
         self.pos += 1
         if char.lower() in _PERL:
             return self._perl(char)
-        if char in _META or char == " " and self.flags["x"]:
+        if char in _META or (char == " " and self.flags["x"]):
             return char
         if not self.old and char.isascii() and not char.isalnum() and char not in "<>":
             return char
         if char in _CONTROLS:
             return _CONTROLS[char]
-        if char in "AzbB" or not self.old and char in "<>":
+        if char in "AzbB" or (not self.old and char in "<>"):
             return self._assertion(char)
         self._fail("unrecognized escape sequence", start, self.pos)
 
     def _assertion(self, char: str) -> Look:
         kind = char
-        if char == "b" and not self.old and self.char == "{" and self.shown[self.pos + 1:self.pos + 2] in _BOUNDARY_START:
+        following = self.shown[self.pos:self.pos + 2]
+        if char == "b" and not self.old and following[:1] == "{" and following[1:] in _BOUNDARY_START:
             end = self.shown.find("}", self.pos)
             if self.shown[self.pos + 1:end] not in _BOUNDARIES:
                 raise Untranslatable("a word boundary of an unknown kind")
@@ -1301,6 +1305,7 @@ class _Rust:
             item = self.char
             self.pos += 1
         if isinstance(item, str) and item >= "\x80":
+            self.samples.add(item)
             if not self.flags["u"]:
                 raise Untranslatable("a character beyond ASCII without the u flag")
             if self.flags["i"]:
@@ -1342,7 +1347,7 @@ class _Grep:
         at = self.pos if at is None else at
         escaped = self.text.startswith("\\", at)
         char = self.text[at + escaped:at + escaped + 1]
-        if char == "*" and not escaped or char and char in "(){|+?" and escaped != self.extended:
+        if (char == "*" and not escaped) or (char and char in "(){|+?" and escaped != self.extended):
             return char
         return ""
 
@@ -1360,27 +1365,35 @@ class _Grep:
         parts: list[Node] = []
         while self.pos < len(self.text):
             operator = self._operator()
-            if operator == "|" or operator == ")" and self.depth:
+            if operator == "|" or (operator == ")" and self.depth):
                 break
-            if operator == ")" and self.extended:
-                raise Untranslatable("a ) that opens nothing is an error or a character, by version")
             if operator == ")":
-                self.errors.append("Unmatched ) or \\)")
-                self._skip()
+                self._unopened()
             elif operator == "(":
                 parts.append(self._group())
-            elif operator == "{" and self._counts(parts) or operator and operator in "*+?" and self._repeats(operator, parts):
-                if parts:
-                    parts.append(self._repeat(operator, parts.pop()))
-                else:
-                    self._skip()
-                    self._warned()
-            else:
+            elif not self._operates(operator, parts):
                 parts.append(self._one(first=not parts))
+            elif parts:
+                parts.append(self._repeat(operator, parts.pop()))
+            else:
+                self._warned()
         return parts[0] if len(parts) == 1 else Cat(tuple(parts))
+
+    def _operates(self, operator: str, parts: list[Node]) -> bool:
+        """Tell whether an operator repeats something here; otherwise it is a character."""
+        if operator == "{":
+            return self._counts(parts)
+        return bool(operator) and self._repeats(operator, parts)
+
+    def _unopened(self) -> None:
+        if self.extended:
+            raise Untranslatable("a ) that opens nothing is an error or a character, by version")
+        self.errors.append("Unmatched ) or \\)")
+        self._skip()
 
     def _warned(self) -> None:
         """Pass over an operator at the start of an extended expression, which grep ignores."""
+        self._skip()
         self.warned = True
         if self._operator() in (")", "|") or self.pos == len(self.text):
             raise Untranslatable("an operator with nothing around it")
@@ -1413,12 +1426,15 @@ class _Grep:
         repeatable = bool(parts) and not isinstance(parts[-1], Look)
         if self._interval() and repeatable:
             return True
-        if self.extended and repeatable and following == "}":
-            self.errors.append("Invalid content of \\{\\}")
+        if repeatable and (following == "}" if self.extended else "," not in self.text[self.pos:]):
+            closes = self.extended or "\\}" in self.text[self.pos:]
+            self.errors.append("Invalid content of \\{\\}" if closes else "Unmatched \\{")
             return False
         # grep's two matchers agree on such a { behind something; which of them reads a pattern that
         # begins with one is certain only without brackets and escapes
-        if self.extended and following not in ("", *"})|,0123456789") and (repeatable or not set(self.text) & set("[\\")):
+        if self.extended and repeatable:
+            return False
+        if self.extended and following not in tuple("})|,0123456789") and not set(self.text) & set("[\\"):
             return False
         raise Untranslatable("a { that may or may not begin an interval")
 
@@ -1428,15 +1444,17 @@ class _Grep:
         start = self.pos + 1 + self.text.startswith("\\", self.pos)
         end = self.text.find(close, start)
         low, comma, high = self.text[start:end].partition(",")
-        if end < 0 or not comma and not low or not all(not n or n.isascii() and n.isdigit() for n in (low, high)):
+        if end < 0 or (not comma and not low) or not all(not n or (n.isascii() and n.isdigit()) for n in (low, high)):
             return None
         least = int(low or 0)
         most = (int(high) if high else None) if comma else least
-        if max(least, most or 0) > 255 or most is not None and least > most or most == 0:
+        if max(least, most or 0) > 255 or (most is not None and least > most) or most == 0:
             raise Untranslatable("an interval that is large or odd")
         return least, most, end + len(close)
 
     def _repeat(self, operator: str, body: Node) -> Node:
+        if any(isinstance(leaf, Look) for leaf in _leaves(body)):
+            raise Untranslatable("a repeated assertion")  # the C library does not always get these right
         if operator != "{":
             self._skip()
             return Rep(body, operator == "+", 1 if operator == "?" else None, True)
@@ -1454,7 +1472,7 @@ class _Grep:
             return Leaf(self._bracket())
         if char == ".":
             return Leaf(lambda _: True)
-        if char == "^" and (self.extended or first) or char == "$" and (self.extended or self._closes()):
+        if (char == "^" and (self.extended or first)) or (char == "$" and (self.extended or self._closes())):
             return Look(char)
         if char == "\\":
             return self._escape()
@@ -1479,7 +1497,7 @@ class _Grep:
             return Leaf(test if char in "ws" else _not(test))
         if char in "123456789":
             raise Untranslatable("a back-reference")
-        if char == "}" and not self.extended or char >= "\x80":
+        if char >= "\x80":
             raise Untranslatable(f"an escaped {char!r}")
         self.warned |= char not in "\\.*[]^$/+?(){}|"
         return Leaf(char.__eq__, char)  # a stray backslash is ignored
@@ -1514,14 +1532,20 @@ class _Grep:
             return char.__eq__
         last = self.text[self.pos + 1]
         self.pos += 2
-        if last == "[" and self.text[self.pos:self.pos + 1] in (".", "=", ":") or last == "-" or char == "-":
+        if self._dash():
+            raise Untranslatable("an unusual range")
+        if (last == "[" and self.text[self.pos:self.pos + 1] in (".", "=", ":")) or last == "-" or char == "-":
             raise Untranslatable("an unusual range")
         return self._bracket_range(char, last)
+
+    def _dash(self) -> bool:
+        """Tell whether a `-` is at hand that might be the middle of a range."""
+        return self.text.startswith("-", self.pos) and not self.text.startswith("-]", self.pos)
 
     def _bracket_range(self, first: str, last: str) -> Test:
         if first == last:
             return first.__eq__
-        if not any(first in group and last in group for group in map(_ASCII_SETS.__getitem__, ("digit", "lower", "upper"))):
+        if not any({first, last} <= _ASCII_SETS[name] for name in ("digit", "lower", "upper")):
             raise Untranslatable("a range whose order depends on the locale")
         if first > last:
             self.errors.append("Invalid range end")
@@ -1535,6 +1559,8 @@ class _Grep:
         if name not in _ASCII_SETS or name in ("word", "ascii"):
             raise Untranslatable(f"the class {name!r}")
         self.pos = end + 2
+        if self._dash():
+            raise Untranslatable("an unusual range")
         return _glibc_space if name == "space" else _glibc_class(name)
 
 
@@ -1547,7 +1573,8 @@ def _glibc_space(char: str) -> bool:
 
 # --- helpers: what a pattern demands -------------------------------------------------------------
 
-_MOST_STEPS = 20_000  # of a pattern with its repetitions written out
+#: Places of a pattern with its repetitions written out; ripgrep 13 refuses about 800 times `\w`.
+_MOST_STEPS = 600
 _MOST_NEEDLES = 16
 _WIDEST = 24  # a window's characters
 _RARE = 3  # characters of a needle that is worth looking for
@@ -1559,7 +1586,8 @@ def _matcher(node: Node, multiline: bool, ascii_only: str, word: Test) -> Matche
     words = _words(node)
     sure = words is not None and not any(folded for _, folded in words)
     literal = words[0][0] if words and sure and len(words) == 1 else None
-    spans = multiline and any(leaf.kind in "Az" if isinstance(leaf, Look) else leaf.test("\n") for leaf in _leaves(node))
+    spans = multiline and any(leaf.kind in "Az" if isinstance(leaf, Look) else leaf.test("\n")
+                              for leaf in _leaves(node))
     needles, folded = _needles(node)
     return Matcher(node, literal, spans, needles, folded, sure, ascii_only, word)
 
@@ -1568,8 +1596,12 @@ def _leaves(node: Node) -> Iterator[Leaf | Look]:
     if isinstance(node, (Leaf, Look)):
         yield node
     else:
-        for child in node.parts if isinstance(node, Cat) else node.branches if isinstance(node, Alt) else (node.body,):
+        for child in (node.body,) if isinstance(node, Rep) else _children(node):
             yield from _leaves(child)
+
+
+def _children(node: Cat | Alt) -> tuple[Node, ...]:
+    return node.parts if isinstance(node, Cat) else node.branches
 
 
 def _steps(node: Node) -> int:
@@ -1577,7 +1609,7 @@ def _steps(node: Node) -> int:
         return 1 + _steps(node.body) * max(node.low + (node.high is None), node.high or 0)
     if isinstance(node, (Leaf, Look)):
         return 1
-    return 1 + sum(map(_steps, node.parts if isinstance(node, Cat) else node.branches))
+    return 1 + sum(map(_steps, _children(node)))
 
 
 Words = tuple[tuple[str, bool], ...]  # texts, each with whether a letter of it may be in either case
@@ -1604,7 +1636,7 @@ def _words(node: Node) -> Words | None:
         return ((node.char, node.folded),) if node.char else None
     if isinstance(node, (Rep, Look)):
         return None
-    each = [_words(child) for child in (node.parts if isinstance(node, Cat) else node.branches)]
+    each = [_words(child) for child in _children(node)]
     known = [words for words in each if words is not None]
     if len(known) < len(each):
         return None
@@ -1667,7 +1699,7 @@ def _windows(node: Node) -> tuple[list[list[Leaf | Look]], bool]:
             between = 0 < at < len(parts) - 1
             items += copies if fits and (part.low == part.high or not between) else [*copies, None, *copies]
         else:
-            items.append(part if isinstance(part, Leaf) or isinstance(part, Look) and part.kind in "^$" else None)
+            items.append(part if isinstance(part, Leaf) or (isinstance(part, Look) and part.kind in "^$") else None)
     runs: list[list[Leaf | Look]] = [[]]
     for item in items:
         if item is None:
@@ -1721,7 +1753,7 @@ class _Alphabet(dict):
     def __init__(self, matcher: Matcher) -> None:
         super().__init__()
         found = list(_leaves(matcher.node))
-        self.word = matcher.certain_word if any(isinstance(x, Look) and x.kind in _WORD_TESTS for x in found) else None
+        self.word = matcher.word if any(isinstance(x, Look) and x.kind in _WORD_TESTS for x in found) else None
         leaves = [leaf for leaf in found if isinstance(leaf, Leaf)]
         self.bits: dict[object, int] = {}  # a letter, or a set by identity, to its bit
         for leaf in leaves:
@@ -1937,7 +1969,7 @@ class _Automaton:
                     break
                 row = row[kind]
         row = row or self._made(row)
-        return row is _MATCHED or row is not _DEAD and self._closure(row[-1], _EDGE)[1]
+        return row is _MATCHED or (row is not _DEAD and self._closure(row[-1], _EDGE)[1])
 
     def hits(self, kinds: bytes, before: int = _EDGE) -> Iterator[int]:
         """Yield, for each place where a match ends, how many kinds were read (needs `spans`).
@@ -2056,7 +2088,7 @@ class _Search:
             else:
                 members = self.alphabet.members(part)
                 rarity += 7 - math.log2(sum(map(common.count, members)) + 1)
-                source += b"[" + b"".join(re.escape(bytes([kind])) for kind in members) + b"]" if members else b"[^\0-\xff]"
+                source += b"[%b]" % (b"".join(re.escape(bytes([kind])) for kind in members) or b"^\0-\xff")
         return rarity, source
 
     def _accepts(self, kinds: bytes) -> bool:
@@ -2079,7 +2111,7 @@ class _Search:
             assert self.alphabet is not None
             self.automata[role] = _Automaton(
                 self.matcher, self.alphabet, self.deadline, reverse=role == "starts", spans=role != "line",
-                anchored=role == "end" or role == "line" and _anchored(self.matcher.node))
+                anchored=role == "end" or (role == "line" and _anchored(self.matcher.node)))
         return self.automata[role]
 
     def _spanned(self, text: str) -> Iterator[int]:

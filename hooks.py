@@ -64,14 +64,25 @@ CLAIM_SECONDS = 20.0
 
 
 def data_dir() -> Path:
-    """The plugin's data folder in the active profile; it may not exist yet."""
+    """The plugin's data folder in the active profile; it may not exist yet.
+
+    :raises CassetteError: outside Hermes, unless HERMES_HOME says where it is.
+    """
     try:
         from plugins.plugin_storage import plugin_data_dir
     except ImportError:  # Hermes before 0.22
-        from hermes_constants import get_hermes_home
-
-        return Path(get_hermes_home()) / "plugin-data" / PLUGIN
+        return _hermes_home() / "plugin-data" / PLUGIN
     return Path(plugin_data_dir(PLUGIN))
+
+
+def _hermes_home() -> Path:
+    try:
+        from hermes_constants import get_hermes_home
+    except ImportError:
+        if home := os.environ.get("HERMES_HOME", "").strip():
+            return Path(home)
+        raise CassetteError("cannot find Hermes's home: set HERMES_HOME") from None
+    return Path(get_hermes_home())
 
 
 def hermes_version() -> str:
@@ -250,6 +261,7 @@ class Turn:
     platform: str
     model: str
     parent: str
+    earlier: int              #: messages of the conversation before this turn's request
 
 
 class Plugin:
@@ -287,12 +299,15 @@ class Plugin:
 
     def pre_llm_call(
         self, session_id: str = "", turn_id: str = "", user_message: Any = "", is_first_turn: bool = False,
-        model: str = "", platform: str = "", parent_session_id: str = "", **_: Any,
+        model: str = "", platform: str = "", parent_session_id: str = "", conversation_history: Any = None, **_: Any,
     ) -> None:  # fmt: skip
         """A turn starts: claim what waits for it (Hermes's `pre_llm_call`)."""
         started = time.monotonic()
-        turn = Turn(session_id, turn_id, user_message, bool(is_first_turn), platform, str(model or ""), parent_session_id)
         try:
+            turn = Turn(
+                str(session_id or ""), str(turn_id or ""), user_message, bool(is_first_turn), str(platform or ""),
+                str(model or ""), str(parent_session_id or ""), earlier_messages(conversation_history),
+            )  # fmt: skip
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
             log.warning("session-cassettes could not look at a turn: %s", error)
@@ -505,6 +520,10 @@ class Plugin:
             recording.request = check_recordable(turn.message)
         except CassetteError as error:
             return self._recording_fails(recording, str(error))
+        if turn.earlier:
+            recording.faults.append(
+                "the request came in the middle of a conversation, which a replay starts without"
+            )
         self.bindings.record(recording)
         self._note(recording, "recording", "")
 
@@ -560,6 +579,14 @@ class Plugin:
             log.warning("session-cassettes: %s", error)
         if state == "not saved":
             log.warning("session-cassettes: %r was not saved: %s", recording.name, text)
+
+
+def earlier_messages(history: Any) -> int:
+    """Count what people and assistants said before the request that ends a history."""
+    if not isinstance(history, Sequence):
+        return 0
+    spoken = [one for one in history if isinstance(one, Mapping) and one.get("role") in ("user", "assistant")]
+    return max(0, len(spoken) - 1)
 
 
 def is_review(message: Any) -> bool:
@@ -622,7 +649,7 @@ def answer_is_missing(history: Any) -> bool:
 def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd: str, plugin: str) -> Cassette:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
     calls, not_kept, warnings = judge_calls(slots)
-    warnings += [f"recording fault: {fault}" for fault in recording.faults]
+    warnings += recording.faults
     host = Host(hermes=hermes_version(), platform=sys.platform, search="rg" if shutil.which("rg") else "grep")
     snapshot, aliases = Snapshot(), ()
     if cwd:

@@ -16,8 +16,8 @@ import zipfile
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
-from lanes.venvs import lane_folder, lanes
-from support import REPO, load_demo, temp_folder
+from tests.lanes.venvs import lane_folder, lanes
+from tests.support import REPO, load_demo, temp_folder
 
 model = load_demo("model")
 scratch = load_demo("scratch")

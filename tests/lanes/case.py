@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import subprocess
-import time
 import unittest
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Sequence
 
-from tests.support import REPO, load_demo, load_plugin, temp_folder, write_tree
+from tests.support import REPO, load_demo, temp_folder, write_tree
 
-from .host import HermesHost, Home, TurnResult, run_hermes
+from .host import HermesHost, Home, run_hermes
 from .venvs import lane_folder, lanes
 
-load_plugin()
-from session_cassettes import cassette_store as store  # noqa: E402
-from session_cassettes.hooks import plugin_facts  # noqa: E402
-
 model = load_demo("model")
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """A replay in the long-lived process: the turn as Hermes saw it, and what it left."""
-
-    turn: TurnResult
-    claim: store.Claim | None
-    ledger: store.Ledger | None
-    verdict: store.Verdict
-
-    @property
-    def how(self) -> list[str]:
-        """How each call was answered: "hit", "synthesized" or "miss", in order."""
-        return [call.how for call in self.ledger.calls] if self.ledger else []
 
 
 class LaneCase(unittest.TestCase):
@@ -100,49 +78,6 @@ class LaneCase(unittest.TestCase):
             taken = sum(1 for _ in model.batches(messages))
             return steps[min(taken, len(steps) - 1)]
         self.model.brain = brain
-
-    def record(self, name: str, query: str, cwd: Path, model: str = "", pins: Sequence[str] = ()) -> TurnResult:
-        """Record a turn as a person does: open a session, type `/cassette record`, ask."""
-        session = self.host.open(cwd, model=model)
-        armed = self.host.slash(f"/cassette record {name}", session)
-        self.assertIn("armed", armed)
-        turn = self.host.turn(query, cwd, session_id=session)
-        self.assertTrue(self.store.exists(name), self.host.slash("/cassette status", session))
-        for pin in pins:
-            self.host.slash(f"/cassette pin {name} {pin}", session)
-        return turn
-
-    def replay(self, name: str, cwd: Path, model: str = "", skills: Sequence[str] = (),
-               query: str | None = None) -> Replayed:
-        """Replay a cassette in the long-lived process, as a run does where a gateway hosts sessions.
-
-        The verdict rests on pins, claim and ledger; there is no child whose end could be doubted.
-        :param query: what the session is asked instead of the recorded request.
-        """
-        cassette, sha = self.store.read(name)
-        facts = plugin_facts()
-        arm = store.Arm(
-            id=secrets.token_hex(12), kind="run", name=name, request=cassette.request, host="gateway",
-            created=time.time(), timeout=60.0, plugin=facts.plugin, fingerprint=facts.fingerprint,
-            folder=str(cwd), cassette_sha=sha)
-        waiting = self.store.waiting()
-        self.assertTrue(waiting.try_acquire(), "another replay is waiting")
-        try:
-            with self.store.lock():
-                store.write_atomically(self.store.arm_path, store.to_json(arm))
-            turn = self.host.turn(cassette.request if query is None else query, cwd, model=model, skills=skills)
-        finally:
-            waiting.release()
-            self.store.arm_path.unlink(missing_ok=True)
-        claim = self.store.read_value(self.store.claim_path(arm.id), store.parse_claim)
-        ledger = self.store.read_value(self.store.ledger_path(arm.id), store.parse_ledger)
-        reasons = [] if claim and ledger else ["no claim, or no ledger"]
-        return Replayed(turn, claim, ledger, store.grade(cassette.pins, len(cassette.calls), ledger, reasons))
-
-    @property
-    def store(self) -> store.Store:
-        """The plugin's data folder in this class's home."""
-        return store.Store(self.home.data)
 
     def hermes(self, *args: str, cwd: Path, environment: dict[str, str] | None = None,
                ) -> subprocess.CompletedProcess[str]:

@@ -22,6 +22,7 @@ import shutil
 import stat
 import time
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Callable, Iterator, Mapping, Sequence, TypeVar
@@ -501,8 +502,7 @@ def parse_json(data: bytes, what: str) -> Any:
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        seen: set[str] = set()
-        twin = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        twin = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise ValueError(f"key {_quoted(twin)} stands twice")
     return made
 
@@ -991,21 +991,27 @@ class FileLock:
         while True:
             file = self._open()
             try:
-                taken = _lock_now(file)
-                if taken and os.path.samestat(os.fstat(file.fileno()), os.stat(self.path)):
-                    self._file, file = file, None
-                    return True
-            except FileNotFoundError:
-                taken = True  # the file was removed under us: its lock keeps nobody out
+                taken, there = _lock_now(file), self._is_still(file)
             except OSError as error:
+                file.close()
                 raise CassetteError(
                     f"cannot lock {self.path} ({error.strerror or error}): keep it on a drive that has file locks"
                 ) from error
-            finally:
-                if file is not None:
-                    file.close()
+            if taken and there:
+                self._file = file
+                return True
+            file.close()
             if not taken:
                 return False
+
+    def _is_still(self, file: IO[bytes]) -> bool:
+        """Whether the path still names an open file; a lock on a removed one keeps nobody out."""
+        if _WINDOWS:  # an open file cannot be removed there
+            return True
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
+        except FileNotFoundError:
+            return False
 
     def _open(self) -> IO[bytes]:
         try:

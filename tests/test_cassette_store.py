@@ -16,6 +16,7 @@ import sys
 import threading
 import unicodedata
 import unittest
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Iterator
@@ -140,6 +141,12 @@ class StoreCase(unittest.TestCase):
             self.assertEqual(len(str(error).splitlines()), 1)
             return str(error)
         return found if isinstance(found, Summary) else summed(found[0])
+
+    def free(self, lock: FileLock) -> bool:
+        """Whether a lock can be taken; it is given back."""
+        taken = lock.try_acquire()
+        lock.release()
+        return taken
 
     def no_litter(self) -> None:
         self.assertEqual([path for path in self.root.rglob("*.tmp")], [])
@@ -320,7 +327,7 @@ def dotted(path: tuple[Any, ...]) -> str:
 
 class Damage(StoreCase):
     def test_every_cut_of_a_cassette_is_refused(self) -> None:
-        data = dump_cassette(SHOP)
+        data = dump_cassette(Cassette("shop", "q", "\U0001f600", calls=SHOP.calls[:1], pins=("a",)))
         for length in range(len(data) - 1):
             self.put(data[:length])
             self.both_refuse("shop.json")
@@ -333,21 +340,29 @@ class Damage(StoreCase):
     def test_cuts_of_a_larger_cassette_are_refused(self) -> None:
         big = dataclasses.replace(SHOP, calls=SHOP.calls * 300)
         data, rng = dump_cassette(big), random.Random(2)
-        for length in rng.sample(range(len(data) - 1), 60):
+        for length in rng.sample(range(len(data) - 1), 25):
             self.put(data[:length])
             self.both_refuse("shop.json")
 
     def test_any_bytes_are_read_alike_by_list_and_run_or_refused_in_a_line(self) -> None:
         data, rng = dump_cassette(SHOP), random.Random(3)
-        for _ in range(2500):
+        for _ in range(500):
             self.put(mutated(data, rng))
             self.assertEqual(self.told(self.store.read), self.told(self.store.summary))
+
+    def test_any_bytes_are_a_cassette_or_refused_in_a_line(self) -> None:
+        data, rng = dump_cassette(SHOP), random.Random(10)
+        for _ in range(4000):
+            try:
+                self.assertIsInstance(parse_cassette(mutated(data, rng), "shop.json"), Cassette)
+            except CassetteError as error:
+                self.assertRegex(str(error), r"\Ashop\.json[^\n]*\Z")
 
     def test_any_bytes_of_a_hand_over_are_read_or_refused_in_a_line(self) -> None:
         rng = random.Random(4)
         for value, parse in ((ARM, parse_arm), (CLAIM, parse_claim), (LEDGER, parse_ledger)):
             data = to_json(value)
-            for _ in range(1500):
+            for _ in range(1000):
                 try:
                     self.assertIsInstance(parse(mutated(data, rng), "hand.json"), type(value))
                 except CassetteError as error:
@@ -355,15 +370,15 @@ class Damage(StoreCase):
 
     def test_any_bytes_of_a_run_are_shown_or_left_out(self) -> None:
         data, rng = to_json({"result": "PASS", "pins": [{"pin": "a", "ok": True}], "model": "m"}), random.Random(5)
-        for number in range(300):
-            self.store.save_run("shop", "one", {})
-            (self.root / "runs" / "shop" / "one.json").write_bytes(mutated(data, rng))
+        path = self.store.save_run("shop", "one", {})
+        for _ in range(150):
+            path.write_bytes(mutated(data, rng))
             for run in self.store.last_runs("shop", 5):
                 self.assertIsInstance(run.get("pins", []), list)
 
     def test_a_file_of_random_bytes_is_refused(self) -> None:
         rng = random.Random(6)
-        for _ in range(200):
+        for _ in range(50):
             self.put(rng.randbytes(rng.randrange(1, 60)))
             self.both_refuse("shop.json")
 
@@ -691,7 +706,7 @@ class BadDisks(StoreCase):
         with mock.patch("os.fsync", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
             self.store.save(SHOP, overwrite=False)
         self.no_litter()
-        self.assertTrue(self.store.lock().try_acquire())
+        self.assertTrue(self.free(self.store.lock()))
 
     def test_on_windows_a_file_in_use_is_tried_again(self) -> None:
         """Windows is faked: a flag says so, and the first replaces are denied."""
@@ -730,12 +745,12 @@ class Processes(StoreCase):
         return out.splitlines()
 
     def test_a_kill_at_any_step_of_a_save_leaves_the_old_or_the_new(self) -> None:
-        for old in (None, "old"):
-            store = self.fresh(old)
-            steps = int(self.end(self.start("save", "shop", "over", root=store.root))[-1])
-            self.assertGreater(steps, 10)
-            stores = [self.fresh(old) for _ in range(steps)]
-            children = [self.start("save", "shop", "over", stop=n, root=s.root) for n, s in enumerate(stores, 1)]
+        steps = int(self.end(self.start("save", "shop", "over"))[-1])
+        self.assertGreater(steps, 10)
+        for old, every in (("old", 1), (None, 3)):
+            stops = range(1, steps + 1, every)
+            stores = [self.fresh(old) for _ in stops]
+            children = [self.start("save", "shop", "over", stop=n, root=s.root) for n, s in zip(stops, stores)]
             left = [self.after_a_kill(child, one) for child, one in zip(children, stores)]
             self.assertEqual(set(left), {old, "over"})
             self.assertEqual(left, sorted(left, key=lambda answer: answer == "over"))
@@ -750,9 +765,7 @@ class Processes(StoreCase):
     def after_a_kill(self, child: subprocess.Popen[str], store: Store) -> str | None:
         child.communicate(timeout=60)
         self.assertNotEqual(child.returncode, 0)
-        lock = store.lock()
-        self.assertTrue(lock.try_acquire())
-        lock.release()
+        self.assertTrue(self.free(store.lock()))
         left = store.read("shop")[0].answer if store.names() else None
         store.save(Cassette("other", "", "later"), overwrite=False)
         self.assertEqual(list(store.root.rglob("*.tmp")), [])
@@ -784,7 +797,7 @@ class Processes(StoreCase):
             self.store.lock().acquire(0)
         child.kill()
         child.wait(30)
-        self.assertTrue(self.store.lock().try_acquire())
+        self.assertTrue(self.free(self.store.lock()))
 
 
 def threads(count: int, work: Callable[[int], Any]) -> None:
@@ -828,7 +841,7 @@ class Locks(StoreCase):
         for lock in locks:
             lock.release()
             lock.release()
-        self.assertTrue(self.store.waiting().try_acquire())
+        self.assertTrue(self.free(self.store.waiting()))
 
     def test_of_eight_threads_that_record_one_name_one_wins(self) -> None:
         told: list[str] = []
@@ -843,6 +856,7 @@ class Locks(StoreCase):
         self.assertEqual(told.count("saved"), 1)
         self.assertEqual(sum("use --overwrite" in text for text in told), 7)
 
+    @unittest.skipUnless(POSIX, "on Windows an open file cannot be removed")
     def test_a_lock_file_removed_while_free_does_not_split_the_lock(self) -> None:
         lock, real = self.store.lock(), os.fstat
         removed: list[int] = []
@@ -855,6 +869,7 @@ class Locks(StoreCase):
         with mock.patch("os.fstat", fstat):
             self.assertTrue(lock.try_acquire())
         self.assertFalse(self.store.lock().try_acquire())
+        lock.release()
 
     def test_a_drive_without_locks_is_told_and_not_taken_for_a_held_lock(self) -> None:
         name = "fcntl.flock" if POSIX else "msvcrt.locking"
@@ -1058,10 +1073,9 @@ class Pins(StoreCase):
         rng = random.Random(9)
         for _ in range(2000):
             pattern = "".join(rng.choice(r"ab()[]{}?*+|\^$.,<>=!:#PiLaux-019") for _ in range(rng.randrange(1, 9)))
-            try:
-                check_pin("re:" + pattern)
-            except CassetteError as error:
-                self.assertEqual(len(str(error).splitlines()), 1)
+            with warnings.catch_warnings(), contextlib.suppress(CassetteError):
+                warnings.simplefilter("ignore")
+                self.assertEqual(check_pin("re:" + pattern), "re:" + pattern)
 
     def test_an_expression_that_only_looks_catastrophic_is_taken(self) -> None:
         for pin in (r"re:(?:\d+\.)+\d+", r"re:(a+)+$", "re:(x|x)+y"):

@@ -261,6 +261,7 @@ class Turn:
     platform: str
     model: str
     parent: str
+    earlier: int              #: messages of the conversation before this turn's request
 
 
 class Plugin:
@@ -298,14 +299,14 @@ class Plugin:
 
     def pre_llm_call(
         self, session_id: str = "", turn_id: str = "", user_message: Any = "", is_first_turn: bool = False,
-        model: str = "", platform: str = "", parent_session_id: str = "", **_: Any,
+        model: str = "", platform: str = "", parent_session_id: str = "", conversation_history: Any = None, **_: Any,
     ) -> None:  # fmt: skip
         """A turn starts: claim what waits for it (Hermes's `pre_llm_call`)."""
         started = time.monotonic()
         try:
             turn = Turn(
                 str(session_id or ""), str(turn_id or ""), user_message, bool(is_first_turn), str(platform or ""),
-                str(model or ""), str(parent_session_id or ""),
+                str(model or ""), str(parent_session_id or ""), earlier_messages(conversation_history),
             )  # fmt: skip
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
@@ -445,12 +446,11 @@ class Plugin:
         store.prepare()
         if store.exists(name) and not overwrite:
             raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
-        state = {"state": "armed", "name": name, "overwrite": overwrite, "created": time.time(), "text": ""}
         session = self.this_session()
         if session:
-            write_atomically(store.recording_path(session), to_json({**state, "session": session}))
+            arm_session(store, session, name, overwrite)
         else:
-            self._pending = state
+            self._pending = armed_state("", name, overwrite)
         return f"armed: the next request of this session is recorded as {name!r} (within the hour)"
 
     def this_session(self) -> str:
@@ -519,6 +519,10 @@ class Plugin:
             recording.request = check_recordable(turn.message)
         except CassetteError as error:
             return self._recording_fails(recording, str(error))
+        if turn.earlier:
+            recording.faults.append(
+                "the request came in the middle of a conversation, which a replay starts without"
+            )
         self.bindings.record(recording)
         self._note(recording, "recording", "")
 
@@ -576,6 +580,14 @@ class Plugin:
             log.warning("session-cassettes: %r was not saved: %s", recording.name, text)
 
 
+def earlier_messages(history: Any) -> int:
+    """Count what people and assistants said before the request that ends a history."""
+    if not isinstance(history, Sequence):
+        return 0
+    spoken = [one for one in history if isinstance(one, Mapping) and one.get("role") in ("user", "assistant")]
+    return max(0, len(spoken) - 1)
+
+
 def is_review(message: Any) -> bool:
     """Whether a turn is Hermes's own review of the conversation (0.19 and 0.20 call hooks for it)."""
     return isinstance(message, str) and message.startswith("Review the conversation above")
@@ -594,6 +606,18 @@ def parse_state(data: bytes, file: str) -> dict[str, Any]:
     if not isinstance(value, dict) or any(not isinstance(value.get(k), t) for k, t in shape.items()):
         raise CassetteError(f"{file} is not a recording's state: remove it")
     return value
+
+
+def armed_state(session: str, name: str, overwrite: bool) -> dict[str, Any]:
+    """The state of a session whose next turn is to be recorded."""
+    return {
+        "state": "armed", "session": session, "name": name, "overwrite": overwrite, "created": time.time(), "text": "",
+    }  # fmt: skip
+
+
+def arm_session(store: Store, session: str, name: str, overwrite: bool = False) -> None:
+    """Arm a session's next turn, in whatever process it comes."""
+    write_atomically(store.recording_path(session), to_json(armed_state(session, name, overwrite)))
 
 
 def read_state(store: Store, session: str) -> dict[str, Any] | None:
@@ -636,7 +660,7 @@ def answer_is_missing(history: Any) -> bool:
 def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd: str, plugin: str) -> Cassette:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
     calls, not_kept, warnings = judge_calls(slots)
-    warnings += [f"recording fault: {fault}" for fault in recording.faults]
+    warnings += recording.faults
     host = Host(hermes=hermes_version(), platform=sys.platform, search="rg" if shutil.which("rg") else "grep")
     snapshot, aliases = Snapshot(), ()
     if cwd:

@@ -484,8 +484,6 @@ def parse_json(data: bytes, what: str) -> Any:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CassetteError(f"{what} is not UTF-8 (byte {error.start}): restore or record it again") from None
-    if not text or text.isspace():
-        raise CassetteError(f"{what} is empty: restore or record it again")
     try:
         return json.loads(
             text, object_pairs_hook=_no_twins, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
@@ -654,7 +652,9 @@ def dump_cassette(cassette: Cassette) -> bytes:
 
 
 def _lines(name: str, /, **fields: Any) -> bytes:
-    return b",\n".join(b'"%s": %s' % (key.encode(), _encode(value, f"{key} of {name!r}")) for key, value in fields.items())
+    return b",\n".join(
+        b'"%s": %s' % (key.encode(), _encode(value, f"{key} of {name!r}")) for key, value in fields.items()
+    )
 
 
 def _seal(calls: int, files: int, large: bytes | memoryview) -> str:
@@ -700,7 +700,7 @@ def _parse_small(fields: Fields) -> dict[str, Any]:
     schema = fields.get("schema", int)
     if schema != SCHEMA:
         raise CassetteError(
-            f"{fields.file}: field schema is {_quoted(schema)}, which is not known here (this version reads {SCHEMA}):"
+            f"{fields.file}: field schema: schema {_quoted(schema)} is not known here (this version reads {SCHEMA}):"
             " update the plugin, or record the cassette again"
         )
     return {
@@ -733,7 +733,9 @@ def _parse_sealed(data: bytes, file: str) -> Summary | None:
         calls, files, seal = counts.get("calls", int), counts.get("files", int), counts.get("seal", str)
     except CassetteError:
         return None
-    if not fields.value.keys().isdisjoint(("calls", "snapshot")) or seal != _seal(calls, files, memoryview(data)[start:]):
+    if "calls" in fields.value or "snapshot" in fields.value:  # twice in the file, then
+        return None
+    if seal != _seal(calls, files, memoryview(data)[start:]):
         return None
     return Summary(small["name"], calls, files, small["pins"], small["warnings"])
 
@@ -1157,7 +1159,7 @@ class Store:
             return read_whole(path)
         except FileNotFoundError as error:
             if name in self.names():
-                raise CassetteError(f"{path} leads to a file that is gone: restore the file or remove the link") from error
+                raise CassetteError(f"{path} leads to a file that is gone: restore it or remove the link") from error
             raise self._missing(name) from None
         except OSError as error:
             raise _unreadable(path, error) from error

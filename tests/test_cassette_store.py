@@ -177,16 +177,15 @@ class Format(StoreCase):
     def test_random_texts_come_back(self) -> None:
         rng = random.Random(1)
         for _ in range(200):
-            texts = ["".join(chr(rng.choice((rng.randrange(0x250), rng.randrange(0xD7FF), rng.randrange(0xE000, 0x11FFFF - 0xF0000))))
-                             for _ in range(rng.randrange(30))) for _ in range(3)]
+            texts = ["".join(chr(rng.choice((rng.randrange(0x250), rng.randrange(0x1FFFF))))
+                             for _ in range(rng.randrange(30))).encode("utf-8", "ignore").decode() for _ in range(3)]
             made = Cassette("shop", texts[0], texts[1], calls=(Call("t", {texts[2]: texts}, texts),))
-            expected = dataclasses.replace(made, calls=(Call("t", {texts[2]: texts}, texts),))
-            self.assertEqual(parse_cassette(dump_cassette(made), "f"), expected)
+            self.assertEqual(parse_cassette(dump_cassette(made), "f"), made)
 
     def test_a_newer_schema_is_refused_naming_both(self) -> None:
         for schema in (SCHEMA + 1, 10**400, 0, -1):
             self.put(dump_cassette(SHOP).replace(b'"schema": 1', b'"schema": %d' % schema))
-            self.both_refuse("shop.json", "field schema is", f"reads {SCHEMA}", "update the plugin")
+            self.both_refuse("shop.json", "field schema: schema ", "is not known here", f"reads {SCHEMA}", "update the plugin")
 
     def test_each_wrong_type_is_named_with_its_path(self) -> None:
         whole = json.loads(dump_cassette(SHOP))
@@ -216,14 +215,15 @@ class Format(StoreCase):
                 self.both_refuse("shop.json", f"field {dotted(path)} is missing")
 
     def test_a_root_of_another_type_is_refused(self) -> None:
-        for data, kind in ((b"[]", "a list"), (b"null", "null"), (b'"x"', "a string"), (b"5", "a number"), (b"true", "a boolean")):
+        for data, kind in ((b"[]", "a list"), (b"null", "null"), (b'"x"', "a string"), (b"5", "a number"),
+                           (b"true", "a boolean")):
             self.put(data)
             self.both_refuse("shop.json: the file's root should be an object", kind)
 
     def test_what_is_no_strict_json_is_refused_in_a_line(self) -> None:
         text = dump_cassette(SHOP).decode()
         for data, part in {
-            b"": "is empty", b" \r\n": "is empty", b"{": "is not a JSON file",
+            b"": "is not a JSON file", b" \r\n": "is not a JSON file", b"{": "is not a JSON file",
             text.encode("utf-16"): "is not UTF-8", text.encode("latin-1", "replace"): "is not UTF-8",
             b'{"a": ' + b"[" * 100_000: "nested too deeply", b'{"a\\nb": 1, "a\\nb": 2}': r"key 'a\nb' stands twice",
             b'{"a": NaN}': "NaN is not", b'{"a": -Infinity}': "-Infinity is not", b'{"a": 1e999}': "1e999 is too large",
@@ -248,7 +248,8 @@ class Format(StoreCase):
 
     def test_a_mark_or_other_newlines_change_nothing(self) -> None:
         data = dump_cassette(SHOP)
-        for changed in (b"\xef\xbb\xbf" + data, data.replace(b"\n", b"\r\n"), json.dumps(json.loads(data), indent=0).encode()):
+        for changed in (b"\xef\xbb\xbf" + data, data.replace(b"\n", b"\r\n"),
+                        json.dumps(json.loads(data), indent=0).encode()):
             self.put(changed)
             self.assertEqual(self.store.read("shop")[0], SHOP)
             self.assertEqual(self.store.summary("shop"), summed(SHOP))
@@ -536,8 +537,8 @@ class Names(StoreCase):
             self.assertEqual(check_name(name), name)
 
     def test_bad_names_are_refused(self) -> None:
-        bad = ("", ".", "..", "../x", "a/b", "a\\b", "/etc/passwd", "C:x", "a:b", "-x", ".x", "_x", "a.", "a ", " a", "a\n",
-               "a" * 65, "ä", "a\0", "\ud800", "a*", "com¹", "٣", "a\u202e")
+        bad = ("", ".", "..", "../x", "a/b", "a\\b", "/etc/passwd", "C:x", "a:b", "-x", ".x", "_x", "a.", "a ", " a",
+               "a\n", "a" * 65, "ä", "a\0", "\ud800", "a*", "com¹", "٣", "a\u202e")
         for name in bad:
             with self.subTest(name=name), self.refused("cannot name a cassette"):
                 check_name(name)
@@ -775,7 +776,7 @@ class Processes(StoreCase):
         children = [self.start("save", "shop", word) for word in ("one", "two", "three")]
         told = [self.end(child)[0] for child in children]
         self.assertEqual(sum(text == "saved" for text in told), 1)
-        self.assertEqual(sum("refused: there is a cassette 'shop' already: use --overwrite" in text for text in told), 2)
+        self.assertEqual(sum("refused: there is a cassette 'shop' already: use --over" in text for text in told), 2)
         winner = ("one", "two", "three")[told.index("saved")]
         self.assertEqual(self.store.read("shop")[0].answer, winner)
 
@@ -785,7 +786,8 @@ class Processes(StoreCase):
         threads(8, lambda n: [self.store.change_pins("shop", lambda pins: (*pins, f"thread{n}-{i}")) for i in range(3)])
         for child in children:
             self.end(child)
-        expected = {f"{who}{n}-{i}" for who, count in (("child", 4), ("thread", 8)) for n in range(count) for i in range(3)}
+        pinners = [f"child{n}" for n in range(4)] + [f"thread{n}" for n in range(8)]
+        expected = {f"{pinner}-{i}" for pinner in pinners for i in range(3)}
         pins = self.store.read("shop")[0].pins
         self.assertEqual((len(pins), set(pins)), (36, expected))
 
@@ -903,7 +905,8 @@ class Sweeping(StoreCase):
     def test_only_old_hand_overs_and_litter_go(self) -> None:
         root = self.root
         go = [self.age(root / "pings" / "a.json", 2 * DAY), self.age(root / "recordings" / "a.json", 2 * DAY),
-              self.age(root / "claims" / "a.json", LONGEST_RUN + 2 * DAY), self.age(root / ".arm.json.1.ab.tmp", 2 * DAY),
+              self.age(root / "claims" / "a.json", LONGEST_RUN + 2 * DAY),
+              self.age(root / ".arm.json.1.ab.tmp", 2 * DAY),
               self.age(root / "runs" / "shop" / ".1.json.2.ab.tmp", 2 * DAY)]
         stay = [self.age(root / "pings" / "b.json", 60), self.age(root / "claims" / "b.json", 2 * DAY),
                 self.age(root / "ledgers" / "b.json", LONGEST_RUN), self.age(root / "arm.json", 1e8),
@@ -1025,7 +1028,8 @@ class Pins(StoreCase):
             answer = "".join(rng.choice("aZ9 äÖßéñΣς/\\.:-中") for _ in range(40))
             start = rng.randrange(39)
             part = answer[start : start + rng.randint(1, 8)].strip()
-            for pin in (part, part.upper(), part.lower(), part.swapcase(), part.replace("\\", "/"), part.replace("/", "\\")):
+            for pin in (part, part.upper(), part.lower(), part.swapcase(),
+                        part.replace("\\", "/"), part.replace("/", "\\")):
                 self.assertTrue(pin_holds(pin, answer), (pin, answer))
             self.assertFalse(pin_holds(part + "\u2603", answer))
 
@@ -1047,7 +1051,8 @@ class Pins(StoreCase):
 
     def test_an_expression_sees_the_answer_and_its_slashed_form(self) -> None:
         for pin, answer, holds in (
-            (r"re:\b8080\b", "port 8080.", True), (r"re:\b8080\b", "18080", False), (r"re:SERVER/auth", "server\\AUTH", True),
+            (r"re:\b8080\b", "port 8080.", True), (r"re:\b8080\b", "18080", False),
+            (r"re:SERVER/auth", "server\\AUTH", True),
             (r"re:server\\auth", "server\\auth", True), (r"re:^b", "a\nb", False), (r"re:(?m)^b", "a\nb", True),
         ):
             with self.subTest(pin=pin, answer=answer):
@@ -1152,7 +1157,8 @@ class Grading(unittest.TestCase):
         free = {"kind", "name", "request", "host", "created", "timeout", "folder", "cassette_sha", "overwrite"}
         for what, kind in (("arm", Arm), ("claim", Claim), ("ledger", Ledger), ("child", Child)):
             changed = {key for change in self.CHANGES[what] for key in change}
-            self.assertEqual(changed | (free if kind is Arm else set()), {spec.name for spec in dataclasses.fields(kind)})
+            known = {spec.name for spec in dataclasses.fields(kind)}
+            self.assertEqual(changed | (free if kind is Arm else set()), known)
 
     def test_each_cause_has_a_text_of_its_own(self) -> None:
         edit = dataclasses.replace
@@ -1200,7 +1206,8 @@ class Paths(unittest.TestCase):
         for hows, recorded, part in (
             ((0, 1, 2), 3, "the recording's own path (3 recorded)"), ((0, 1), 3, "subset of recording, in order"),
             ((1, 0), 3, "subset of recording, in another order"), ((0, 0, 2), 3, "subset of recording, in order"),
-            ((0, "miss"), 2, "subset of recording, in order"), ((), 0, "0 calls: 0 hit, 0 synthesized, 0 miss; no recorded"),
+            ((0, "miss"), 2, "subset of recording, in order"),
+            ((), 0, "0 calls: 0 hit, 0 synthesized, 0 miss; no recorded call reused"),
             ((2, 1, 0), 3, "in another order (3 recorded)"), ((0, 1, "synthesized"), 2, "subset of recording, in order"),
         ):
             with self.subTest(hows=hows):

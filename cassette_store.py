@@ -622,20 +622,17 @@ def dump_cassette(cassette: Cassette) -> bytes:
     :raises CassetteError: if a value is none that JSON can hold.
     """
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
-    large = b"%s\n}\n" % _lines(
-        cassette.name,
-        calls=cassette.calls,
-        snapshot={
-            "skipped": dict(cassette.snapshot.skipped),
-            "skipped_paths": dict(cassette.snapshot.skipped_paths),
-            "files": dict(cassette.snapshot.files),
-        },
-    )
-    small = _lines(
+    large = _large_lines(cassette)
+    counts = {"calls": calls, "files": files, "seal": _seal(calls, files, large)}
+    return b"{\n%s,\n%s" % (_small_lines(cassette, counts), large)
+
+
+def _small_lines(cassette: Cassette, counts: Mapping[str, Any]) -> bytes:
+    return _lines(
         cassette.name,
         schema=SCHEMA,
         name=cassette.name,
-        counts={"calls": calls, "files": files, "seal": _seal(calls, files, large)},
+        counts=counts,
         pins=cassette.pins,
         warnings=cassette.warnings,
         not_kept=cassette.not_kept,
@@ -648,7 +645,16 @@ def dump_cassette(cassette: Cassette) -> bytes:
         request=cassette.request,
         answer=cassette.answer,
     )
-    return b"{\n%s,\n%s" % (small, large)
+
+
+def _large_lines(cassette: Cassette) -> bytes:
+    """Calls and snapshot, to the end of the file."""
+    snapshot = {
+        "skipped": dict(cassette.snapshot.skipped),
+        "skipped_paths": dict(cassette.snapshot.skipped_paths),
+        "files": dict(cassette.snapshot.files),
+    }
+    return b"%s\n}\n" % _lines(cassette.name, calls=cassette.calls, snapshot=snapshot)
 
 
 def _lines(name: str, /, **fields: Any) -> bytes:

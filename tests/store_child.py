@@ -5,8 +5,8 @@
     python store_child.py ROOT hold                  takes the lock, prints "held", waits for its input to end
 
 With STORE_CHILD_STOP=K in the environment the process kills itself at the K-th
-step, before or after a call that changes the disk; without, it prints how many
-steps there were.
+step, before a call that changes the disk or in the middle of a write; without,
+it prints how many steps there were.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ class Steps:
     def around(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             self.step()
-            result = real(*args, **kwargs)
-            self.step()
-            return result
+            return real(*args, **kwargs)
         return call
 
     def install(self) -> None:
@@ -68,8 +66,6 @@ class InHalves:
         self.file.flush()
         self.steps.step()
         self.file.write(data[len(data) // 2 :])
-        self.file.flush()
-        self.steps.step()
         return len(data)
 
     def __enter__(self) -> InHalves:
@@ -93,7 +89,7 @@ def save(store: Any, name: str, answer: str) -> None:
 
 def pin(store: Any, name: str, word: str, count: str) -> None:
     for number in range(int(count)):
-        store.change_pins(name, lambda pins: (*pins, f"{word}-{number}"))
+        store.change_pins(name, lambda pins, pin=f"{word}-{number}": (*pins, pin))
 
 
 def hold(store: Any) -> None:

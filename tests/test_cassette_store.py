@@ -185,7 +185,7 @@ class Format(StoreCase):
     def test_a_newer_schema_is_refused_naming_both(self) -> None:
         for schema in (SCHEMA + 1, 10**400, 0, -1):
             self.put(dump_cassette(SHOP).replace(b'"schema": 1', b'"schema": %d' % schema))
-            self.both_refuse("shop.json", "field schema: schema ", "is not known here", f"reads {SCHEMA}", "update the plugin")
+            self.both_refuse("shop.json", "field schema: schema ", f"not known here (this version reads {SCHEMA})", "update")
 
     def test_each_wrong_type_is_named_with_its_path(self) -> None:
         whole = json.loads(dump_cassette(SHOP))
@@ -747,8 +747,8 @@ class Processes(StoreCase):
 
     def test_a_kill_at_any_step_of_a_save_leaves_the_old_or_the_new(self) -> None:
         steps = int(self.end(self.start("save", "shop", "over"))[-1])
-        self.assertGreater(steps, 10)
-        for old, every in (("old", 1), (None, 3)):
+        self.assertGreater(steps, 6)
+        for old, every in (("old", 1), (None, 2)):
             stops = range(1, steps + 1, every)
             stores = [self.fresh(old) for _ in stops]
             children = [self.start("save", "shop", "over", stop=n, root=s.root) for n, s in zip(stops, stores)]
@@ -783,13 +783,16 @@ class Processes(StoreCase):
     def test_processes_and_threads_that_pin_together_lose_nothing(self) -> None:
         self.store.save(dataclasses.replace(SHOP, pins=()), overwrite=False)
         children = [self.start("pin", "shop", f"child{n}", "3") for n in range(4)]
-        threads(8, lambda n: [self.store.change_pins("shop", lambda pins: (*pins, f"thread{n}-{i}")) for i in range(3)])
+        threads(8, lambda n: [self.pin(f"thread{n}-{i}") for i in range(3)])
         for child in children:
             self.end(child)
         pinners = [f"child{n}" for n in range(4)] + [f"thread{n}" for n in range(8)]
         expected = {f"{pinner}-{i}" for pinner in pinners for i in range(3)}
         pins = self.store.read("shop")[0].pins
         self.assertEqual((len(pins), set(pins)), (36, expected))
+
+    def pin(self, pin: str) -> None:
+        self.store.change_pins("shop", lambda pins: (*pins, pin))
 
     def test_a_lock_keeps_another_process_out_until_it_is_killed(self) -> None:
         child = self.start("hold")
@@ -1208,7 +1211,8 @@ class Paths(unittest.TestCase):
             ((1, 0), 3, "subset of recording, in another order"), ((0, 0, 2), 3, "subset of recording, in order"),
             ((0, "miss"), 2, "subset of recording, in order"),
             ((), 0, "0 calls: 0 hit, 0 synthesized, 0 miss; no recorded call reused"),
-            ((2, 1, 0), 3, "in another order (3 recorded)"), ((0, 1, "synthesized"), 2, "subset of recording, in order"),
+            ((2, 1, 0), 3, "in another order (3 recorded)"),
+            ((0, 1, "synthesized"), 2, "subset of recording, in order"),
         ):
             with self.subTest(hows=hows):
                 self.assertIn(part, describe_path(self.calls(*hows), recorded))

@@ -55,7 +55,7 @@ RECORD_VARIABLE = "SESSION_CASSETTES_RECORD"
 #: Seconds after which `/cassette record` no longer holds.
 ARM_LIFETIME = 3600.0
 #: Seconds that a turn's end may spend on its snapshot.
-SNAPSHOT_SECONDS = 8.0
+SNAPSHOT_SECONDS = 15.0
 #: Seconds after which a hook no longer claims, where the host has no limit of its own.
 CLAIM_SECONDS = 20.0
 
@@ -670,6 +670,8 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
         snapshot, fault = _snapshot(seen, workspace)
         warnings += fault
+        if late := snapshot.skipped.get("out of time"):
+            warnings.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(

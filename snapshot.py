@@ -1,0 +1,1264 @@
+"""What a recording keeps of the world outside the conversation: which tool
+results, which workspace files, and which it must not.
+
+Nothing here runs a program, opens a connection or reads a file outside the
+session's working directory, and nothing here imports Hermes before it is asked
+to redact.  Names, arguments and results come from a model: functions that take
+them answer with a verdict and do not raise.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import errno
+import importlib
+import inspect
+import json
+import ntpath
+import os
+import posixpath
+import re
+import stat
+import sys
+import threading
+import time
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
+
+from .cassette_store import (
+    RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile,
+)
+
+#: Tools whose results are kept; `terminal` has a rule of its own.
+KEPT_TOOLS = frozenset({
+    "read_file", "search_files", "web_search", "web_extract",
+    "skill_view", "skills_list", "session_search",
+})
+#: Files over this many bytes on disk are not kept.
+FILE_LIMIT = 512 * 1024
+#: Kept texts beyond this many bytes of UTF-8 together are not kept.
+SNAPSHOT_LIMIT = 8 * 1024 * 1024
+#: A snapshot explains the absence of at most this many files by name.
+SKIPPED_PATHS_LIMIT = 500
+#: File names, in lower case, that speak of secrets.
+SECRET_NAMES = (
+    "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "*.keystore",
+    "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
+    "credentials", "credentials.*", "*.env",
+    "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml",
+    "auth.json", "token.json", "tokens.json",
+)
+
+Redactor = Callable[[str, bool], "str | None"]
+
+
+# --- paths: what a name means inside the working directory -------------------
+
+#: Git Bash, Cygwin and WSL spellings of a drive, as Hermes itself reads them.
+_DRIVE_FOLDER = re.compile(r"/(?:(?:cygdrive|mnt)/)?([A-Za-z])(/.*)?", re.DOTALL)
+_DRIVE = re.compile(r"[A-Za-z]:")
+_DEVICE = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:\..*)?",
+    re.IGNORECASE | re.DOTALL)
+
+
+class _Place(NamedTuple):
+    """An absolute path: what it hangs on ("/", "c:/", "//host/share/") and its names."""
+
+    anchor: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """What a path in a tool argument or a result means in the session's folder.
+
+    Pure string work: the disk is asked by `here` only.  `root` and `aliases`
+    are absolute spellings of the same folder; `windows` reads paths as Windows
+    does, whatever the platform; `fold_case` says that case carries no meaning.
+    `home` is what `~` stands for; when it is empty, a `~` path is not usable.
+    """
+
+    root: str
+    aliases: tuple[str, ...] = ()
+    windows: bool = False
+    fold_case: bool = False
+    home: str = ""
+    _roots: tuple[_Place, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        spellings = (self.root, *self.aliases)
+        places = (self._place(spelling, _Place("", ())) for spelling in spellings)
+        roots = tuple(place for place in places if place is not None)
+        object.__setattr__(self, "_roots", roots)
+
+    @classmethod
+    def here(cls, root: str) -> Workspace:
+        """Describe `root` on this machine: its other spellings, and whether case counts."""
+        root = os.path.abspath(root)
+        real = os.path.realpath(root)
+        # macOS keeps /tmp and /var in /private, and tools name them either way.
+        private = sys.platform == "darwin" and real.startswith("/private/")
+        short = real[len("/private"):] if private else real
+        aliases = tuple(dict.fromkeys(form for form in (real, short) if form != root))
+        return cls(root, aliases, os.name == "nt", _folds_case(real), os.path.expanduser("~"))
+
+    def relative(self, path: str, base: str = "") -> str | None:
+        """Return `path` relative to the root, with `/`; "" is the root itself.
+
+        The case is kept as written.  An empty path names the folder it is
+        relative to.  On POSIX a backslash and `C:` are ordinary characters of
+        a name, as they are for the tools there; with `windows` they are not.
+
+        :param base: the folder a relative path starts from, itself relative to the root.
+        :returns: None when the path lies outside, or is no usable path: not a
+            string, with a NUL, `~` without a home, on Windows a device, a
+            stream (`a.txt:x`) or a name of dots only.
+        """
+        for root in self._roots:
+            start = self._place(base, root)
+            place = start and self._place(path, start)
+            inside = place and self._inside(place)
+            if inside is not None:
+                return inside
+        return None
+
+    def canonical(self, path: str, base: str = "") -> str:
+        """Return the one spelling of all paths that mean the same as `path`.
+
+        "." for the root, "./" and the relative path inside it, the normalised
+        absolute path outside; folded where case carries no meaning.  What is no
+        usable path is returned as it is.  It is a key, not a name to open.
+        """
+        inside = self.relative(path, base)
+        if inside is not None:
+            return self.fold("./" + inside if inside else ".")
+        start = self._place(base, self._roots[0]) if self._roots else None
+        place = start and self._place(path, start)
+        return self.fold(place.anchor + "/".join(place.names)) if place else str(path)
+
+    def fold(self, path: str) -> str:
+        """Return `path` such that names the file system takes for one are equal."""
+        if not self.fold_case:
+            return path
+        # lower() and not casefold(): no file system takes "ss" for "ß".
+        return path.lower() if self.windows else unicodedata.normalize("NFC", path).lower()
+
+    def _inside(self, place: _Place) -> str | None:
+        """Return what of `place` lies below a root, None when it is below none."""
+        for root in self._roots:
+            head, tail = place.names[:len(root.names)], place.names[len(root.names):]
+            if place.anchor == root.anchor and (
+                    head == root.names or self._same(head, root.names)):
+                return "/".join(tail)
+        return None
+
+    def _same(self, one: Sequence[str], other: Sequence[str]) -> bool:
+        return self.fold_case and self.fold("/".join(one)) == self.fold("/".join(other))
+
+    def _place(self, path: str, start: _Place) -> _Place | None:
+        """Return where `path` leads from `start`, None when it is not usable."""
+        if not isinstance(path, str) or "\0" in path:
+            return None
+        if path[:2] in ("~", "~/") or self.windows and path[:2] == "~\\":
+            if not self.home:
+                return None
+            path = self.home + path[1:]
+        anchor, tail = _anchored(path, self.windows)
+        before = _before(anchor, start)
+        names = _walk(before[1], tail, self.windows) if before else None
+        return None if before is None or names is None else _Place(before[0], names)
+
+
+def _anchored(path: str, windows: bool) -> tuple[str, str]:
+    """Split off what a path hangs on: ("c:/", "x"), ("//host/share/", "x"), ("/", "x"),
+    ("c:", "x") for a path relative to a drive, ("", "x") for a relative one."""
+    if not windows:
+        return ("/", path[1:]) if path.startswith("/") else ("", path)
+    path = _without_prefix(path)
+    if path.startswith("//"):
+        host, _, rest = path[2:].partition("/")
+        share, _, tail = rest.partition("/")
+        return f"//{host}/{share}/".lower(), tail
+    if _DRIVE.match(path):
+        slash = "/" if path[2:3] == "/" else ""
+        return path[:2].lower() + slash, path[2:]
+    return ("/", path) if path.startswith("/") else ("", path)
+
+
+def _without_prefix(path: str) -> str:
+    r"""Return a Windows path with `/`, and a plain drive for `/c/` or `\\?\C:\`."""
+    bash = _DRIVE_FOLDER.fullmatch(path)
+    if bash:
+        path = f"{bash[1]}:{bash[2] or '/'}"
+    path = path.replace("\\", "/")
+    if path[:8].lower() == "//?/unc/":
+        return "//" + path[8:]
+    return path[4:] if path[:4] in ("//?/", "//./") else path
+
+
+def _before(anchor: str, start: _Place) -> _Place | None:
+    """Return where a path with this anchor begins when one stands at `start`."""
+    if anchor == "":
+        return start
+    if anchor == "/" and start.anchor not in ("", "/"):
+        return _Place(start.anchor, ())  # Windows: the root of the present drive
+    if anchor.endswith("/"):
+        return _Place(anchor, ())
+    return start if start.anchor == anchor + "/" else None
+
+
+def _walk(names: tuple[str, ...], tail: str, windows: bool) -> tuple[str, ...] | None:
+    """Follow `tail` from `names`; None when a name in it cannot be a file's."""
+    walked = list(names)
+    for name in tail.split("/"):
+        if name == "..":
+            del walked[-1:]
+        elif name not in ("", "."):
+            plain = _windows_name(name) if windows else name
+            if not plain:
+                return None
+            walked.append(plain)
+    return tuple(walked)
+
+
+def _windows_name(name: str) -> str:
+    """Return the name that Windows opens for `name`, "" for devices and streams."""
+    name = name.rstrip(". ")
+    return "" if ":" in name or _DEVICE.fullmatch(name) else name
+
+
+def _folds_case(folder: str) -> bool:
+    """Say whether the file system of `folder` ignores case; two stat calls at most."""
+    head, name = os.path.split(folder)
+    if os.name == "nt" or name.swapcase() == name:
+        return os.name == "nt" or sys.platform == "darwin"
+    try:
+        return os.path.samefile(folder, os.path.join(head, name.swapcase()))
+    except OSError:
+        return False
+
+
+# --- results: which are kept -------------------------------------------------
+
+_PLAIN_COMMANDS = frozenset({"cat", "type", "dir", "ls", "rg"})
+_GIT_COMMANDS = frozenset({"log", "show", "diff"})
+#: git options that write a file or start a program (gpg, a pager, a diff driver).
+_GIT_ACTS = ("--output", "--ext-diff", "--textconv", "--show-signature",
+             "--alternate-refs", "--exec-path", "--help")
+#: Whole git options that begin like one above, and are harmless.
+_GIT_HARMLESS = ("--text",)
+#: ripgrep options that start a program; `-z` starts gzip and its kin.
+_RG_ACTS = ("--pre", "--pre-glob", "--search-zip", "--hostname-bin")
+#: ripgrep's short options that take what follows as their value.
+_RG_VALUED = "ABCEMTdefgjmrt"
+#: The longest foreground run of Hermes, in seconds; beyond, 0.22 runs it in the background.
+_FOREGROUND_SECONDS = 600
+
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]")
+_BLANKS = re.compile("[ \t]*")
+# The pieces of a shell word.  What is not listed (operators, expansions,
+# comments, history, braces) ends the match, and with it the word.
+_PLAIN_PIECE = r"[^\s'\"\\|&;<>(){}$`!]"
+_POSIX_PIECE = re.compile(
+    _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\.")
+# Windows may mean Git Bash, cmd or PowerShell: only what all three read alike.
+_WINDOWS_PIECE = re.compile(
+    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"])"
+    r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\"")
+#: PowerShell takes curly quotes for quotes.
+_CURLY = re.compile("[\u2018-\u201f]")
+_LOOSE_WORDS = re.compile(r"[\s'\",]+")
+
+
+class _Word(NamedTuple):
+    """One word of a command: as typed, as the program gets it, and whether the
+    shell may turn it into something that starts with a dash."""
+
+    raw: str
+    text: str
+    wild: bool
+
+
+def keep_verdict(tool: str, args: object, result: object, *, turn_bytes: int,
+                 foreign_terminal_seen: bool, windows: bool = False) -> str | None:
+    """Say why a result is not kept; None when it is.
+
+    :param turn_bytes: the bytes of this turn's results kept so far (`result_bytes`).
+    :param foreign_terminal_seen: this turn has already run a terminal command
+        that `terminal_verdict` refused.
+    """
+    reason = _tool_reason(tool, args, foreign_terminal_seen, windows)
+    if reason is not None:
+        return reason
+    size = result_bytes(result)
+    if size is None:
+        return "not JSON"
+    if size > RESULT_LIMIT:
+        return "too large"
+    return "over 12 MB in this turn" if turn_bytes + size > TURN_LIMIT else None
+
+
+def result_bytes(result: object) -> int | None:
+    """Return the size of a result in bytes of UTF-8, None when JSON cannot hold it.
+
+    A text beyond every limit is not encoded: its length is answer enough.
+    """
+    if not isinstance(result, str):
+        try:
+            result = json.dumps(result, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            return None
+    if result.isascii() or len(result) > TURN_LIMIT:
+        return len(result)
+    return len(result.encode("utf-8", "surrogatepass"))
+
+
+def _tool_reason(tool: str, args: object, foreign: bool, windows: bool) -> str | None:
+    if tool == "terminal":
+        reason = terminal_verdict(args, windows)
+        if reason is None and foreign:
+            return "after a command outside the list"
+        return reason
+    return None if tool in KEPT_TOOLS else "not a read-only tool"
+
+
+def terminal_verdict(args: object, windows: bool = False) -> str | None:
+    """Say why a terminal call's output is not kept; None when it may be.
+
+    Kept is one foreground command from the list, proven by parsing all of it;
+    what is not understood is refused.  What the command's own configuration
+    starts (a diff driver of git, RIPGREP_CONFIG_PATH) cannot be seen from here.
+    """
+    if not isinstance(args, Mapping) or not isinstance(args.get("command"), str):
+        return "no command"
+    if not all(_is_foreground(name, value) for name, value in args.items()):
+        return "not a plain foreground run"
+    return _command_reason(args["command"], windows)
+
+
+def _is_foreground(name: object, value: object) -> bool:
+    """Say whether this argument leaves the call a plain foreground run.
+
+    Unknown arguments count only when they are empty: a later Hermes may give
+    any name a meaning.
+    """
+    if name == "command" or value is None:
+        return True
+    if name == "timeout":
+        return _is_foreground_timeout(value)
+    if name in ("workdir", "cwd"):
+        return isinstance(value, str) and not re.search(r"[\x00-\x1f|&;<>`$\"]", value)
+    return not value
+
+
+def _is_foreground_timeout(value: object) -> bool:
+    try:
+        return 0 <= float(value) <= _FOREGROUND_SECONDS  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _command_reason(command: str, windows: bool) -> str | None:
+    if _CONTROL.search(command):
+        return "more than one line"
+    words = _words(command, windows)
+    if words is None:
+        return "shell syntax"
+    if not words:
+        return "no command"
+    program = words[0].raw.lower() if windows else words[0].raw
+    if program == "git":
+        return _git_reason(words[1:]) or _loose_reason(command, windows, _git_acts)
+    if program not in _PLAIN_COMMANDS:
+        return "not in the list"
+    if program == "rg":
+        return _acting_reason(words[1:], _rg_acts) or _loose_reason(command, windows, _rg_acts)
+    return None
+
+
+def _words(command: str, windows: bool) -> list[_Word] | None:
+    """Split one simple command; None when it is anything more than that."""
+    if windows and _CURLY.search(command):
+        return None
+    pieces = _WINDOWS_PIECE if windows else _POSIX_PIECE
+    words: list[_Word] = []
+    position = _BLANKS.match(command).end()  # type: ignore[union-attr]
+    while position < len(command):
+        word = _word(command, position, pieces)
+        end = position + len(word.raw)
+        # A word that ends at anything but a blank met an operator.
+        if not word.raw or word.raw[0] == "#" or command[end:end + 1] not in ("", " ", "\t"):
+            return None
+        words.append(word)
+        position = _BLANKS.match(command, end).end()  # type: ignore[union-attr]
+    return words
+
+
+def _word(command: str, start: int, pieces: re.Pattern[str]) -> _Word:
+    """Read the word at `start`, "" when there is none."""
+    texts: list[str] = []
+    end, wild = start, False
+    while True:
+        piece = pieces.match(command, end)
+        if piece is None:
+            return _Word(command[start:end], "".join(texts), wild)
+        if piece[0] in ("*", "?", "["):
+            head = "".join(texts[:1])
+            wild = wild or not head or head.startswith("-")
+        text = _unquoted(piece[0])
+        if text:
+            texts.append(text)
+        end = piece.end()
+
+
+def _unquoted(piece: str) -> str:
+    """Return what the program gets for one piece of a word."""
+    if len(piece) == 1:
+        return piece
+    if piece[0] == "\\":
+        return piece[1:]
+    inner = piece[1:-1]
+    return inner if piece[0] == "'" else re.sub(r"\\([\\\"$`])", r"\1", inner)
+
+
+def _git_reason(words: list[_Word]) -> str | None:
+    # The other options before the command choose a repository, a
+    # configuration or a program to run.
+    if words and words[0].text == "--no-pager":
+        words = words[1:]
+    if not words or words[0].raw not in _GIT_COMMANDS:
+        return "not in the list"
+    return _acting_reason(words[1:], _git_acts)
+
+
+def _acting_reason(words: list[_Word], acts: Callable[[str], bool]) -> str | None:
+    """Judge every word, also after `--`: an option may have taken that as its value."""
+    if any(acts(word.text) for word in words):
+        return "an option that writes or runs"
+    return "a pattern that may become an option" if any(word.wild for word in words) else None
+
+
+def _loose_reason(command: str, windows: bool, acts: Callable[[str], bool]) -> str | None:
+    """Judge the words again as shells split them that know fewer quotes, or more escapes."""
+    spellings = (command, command.replace("\\", "")) if windows else ()
+    if any(acts(word) for spelling in spellings for word in _LOOSE_WORDS.split(spelling)):
+        return "an option that writes or runs"
+    return None
+
+
+def _git_acts(word: str) -> bool:
+    if "%G" in word:  # signature placeholders of --format: git starts gpg
+        return True
+    if word.startswith("-o"):
+        return True
+    return _names_option(word, _GIT_ACTS, _GIT_HARMLESS) or word.startswith("--output-d")
+
+
+def _rg_acts(word: str) -> bool:
+    if word.startswith("-") and not word.startswith("--"):
+        flags = re.split(f"[{_RG_VALUED}]", word, maxsplit=1)[0]
+        return "z" in flags
+    return _names_option(word, _RG_ACTS, ())
+
+
+def _names_option(word: str, options: Iterable[str], harmless: Iterable[str]) -> bool:
+    """Say whether `word` is one of the options, in full or shortened."""
+    name = word.partition("=")[0].lower()
+    if len(name) < 3 or name in harmless:
+        return False
+    return any(option.startswith(name) for option in options)
+
+
+# --- results: which are only a stub ------------------------------------------
+
+_STUB_TEXTS = (
+    "[hermes note: this result is byte-identical to ",
+    "[Tool execution cancelled", "[Tool execution skipped", "<persisted-output>",
+)
+_CUT_TEXT = re.compile(r"\n\[Truncated: tool response was [\d,]+ chars\.[^\n]*\]\s*\Z")
+#: Longer results are not stubs: a stub repeats an argument at most.
+_STUB_LIMIT = 64 * 1024
+_PAYLOAD = ("content", "matches", "matches_text", "files", "counts", "results",
+            "data", "skills", "output")
+
+
+def is_guard_stub(tool: str, result: object) -> bool:
+    """Say whether a result is only Hermes's remark about a result.
+
+    Such as "unchanged since last read", a refusal to repeat a call, a call
+    cancelled by the user, or a pointer to a text saved elsewhere.  Judged by
+    the keys of the result, so that a file about these words is not one.
+    """
+    if isinstance(result, str) and result.startswith(_STUB_TEXTS):
+        return True
+    value = result
+    if isinstance(result, str):
+        value = leading_json(result) if len(result) <= _STUB_LIMIT else None
+        if value is None:
+            return _CUT_TEXT.search(result, max(0, len(result) - 500)) is not None
+    return isinstance(value, Mapping) and _is_stub_object(tool, value)
+
+
+def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
+    if value.get("guardrail_refusal") is True:
+        return True
+    if tool in ("read_file", "skill_view") and value.get("dedup") is True:
+        return value.get("content_returned") is False
+    error = value.get("error")
+    if not isinstance(error, str) or any(value.get(key) for key in _PAYLOAD):
+        return False
+    return error.startswith(("BLOCKED", "Tool execution cancelled")) or isinstance(
+        value.get("guardrail"), Mapping)
+
+
+def leading_json(text: str) -> Any:
+    """Return the JSON value a text begins with, None when there is none.
+
+    Hermes 0.19 and 0.20 put a hint behind the JSON of a truncated search.
+    """
+    try:
+        return json.JSONDecoder().raw_decode(text.lstrip())[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+# --- ignore rules: what a plain search does not see --------------------------
+
+#: What `**/` at the start of a glob and `/**` at its end stand for.
+_PREFIX = "(?:/?|.*/)"
+_SUFFIX = "/.*"
+#: By precedence; the place in this list is the kind of a rule file.
+_IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
+_GIT_KINDS = (2, 3)
+
+
+class _Rule(NamedTuple):
+    """One line of an ignore file."""
+
+    pattern: re.Pattern[str]
+    keeps: bool
+    folders_only: bool
+
+
+class _RuleFile:
+    """The rules of one ignore file; the last line that matches decides."""
+
+    def __init__(self, text: str) -> None:
+        rules = (_rule(line) for line in text.lstrip("\ufeff").split("\n"))
+        self._rules = [rule for rule in rules if rule is not None]
+        self._rules.reverse()
+        # One test for the usual case that no line matches.
+        self._any = re.compile("|".join(rule.pattern.pattern for rule in self._rules), re.DOTALL)
+
+    def verdict(self, path: str, is_folder: bool) -> bool | None:
+        """Return True for ignored, False for kept, None when no line speaks of `path`."""
+        if not self._rules or not self._any.fullmatch(path):
+            return None
+        for rule in self._rules:
+            if (is_folder or not rule.folders_only) and rule.pattern.fullmatch(path):
+                return not rule.keeps
+        return None
+
+
+class IgnoreRules:
+    """What ripgrep leaves out of a plain search of one folder.
+
+    Follows ripgrep where it differs from git (`{a,b}`, `.ignore`, git's rules
+    only inside a work tree).  Not read: the user's own excludes file.
+
+    :param read: returns the text of a file below the folder, None when there is none.
+    :param has_git: says whether a folder below holds `.git`; "" is the folder itself.
+    :param in_git: a folder above holds `.git`.
+    :param lead: the path from the folder down to where the search starts.
+    """
+
+    def __init__(self, read: Callable[[str], str | None], has_git: Callable[[str], bool],
+                 in_git: bool = False, lead: str = "") -> None:
+        self._read, self._has_git, self._in_git = read, has_git, in_git
+        self._lead = lead
+        # Folder to what applies in it: (kind, where its paths start, rules), first wins.
+        self._applying: dict[str, list[tuple[int, int, _RuleFile]]] = {}
+        # Folder to "ignored", and to "in a work tree".
+        self._hidden: dict[str, bool] = {lead: False}
+        self._git: dict[str, bool] = {}
+
+    def ignored(self, path: str) -> bool:
+        """Say whether the file at `path`, relative to where the search starts, is left out."""
+        full = f"{self._lead}/{path}" if self._lead else path
+        folder, _, name = full.rpartition("/")
+        return self._folder_hidden(folder) or self._decide(folder, full, False)
+
+    def _folder_hidden(self, folder: str) -> bool:
+        pending = []
+        while folder not in self._hidden:
+            pending.append(folder)
+            folder = folder.rpartition("/")[0]
+        hidden = self._hidden[folder]
+        for folder in reversed(pending):
+            above = folder.rpartition("/")[0]
+            hidden = self._hidden[folder] = hidden or self._decide(above, folder, True)
+        return hidden
+
+    def _decide(self, folder: str, path: str, is_folder: bool) -> bool:
+        for _, start, rules in self._applying_in(folder):
+            verdict = rules.verdict(_bytewise(path[start:]), is_folder)
+            if verdict is not None:
+                return verdict
+        return False
+
+    def _applying_in(self, folder: str) -> list[tuple[int, int, _RuleFile]]:
+        """Return the rule files for names in `folder`: by kind, then the deepest first."""
+        known = self._applying.get(folder)
+        if known is not None:
+            return known
+        start = len(folder) + 1 if folder else 0
+        own = [(kind, start, rules) for kind, rules in self._files_of(folder)]
+        above: list[tuple[int, int, _RuleFile]] = []
+        if folder:
+            above = self._applying_in(folder.rpartition("/")[0])
+            if self._has_git(folder):  # another work tree: the outer one's rules end here
+                above = [entry for entry in above if entry[0] not in _GIT_KINDS]
+        found = sorted(own + above, key=lambda entry: (entry[0], -entry[1]))
+        self._applying[folder] = found
+        return found
+
+    def _files_of(self, folder: str) -> Iterator[tuple[int, _RuleFile]]:
+        in_git = self._work_tree(folder)
+        for kind, name in enumerate(_IGNORE_FILES):
+            if kind in _GIT_KINDS and not in_git:
+                continue
+            text = self._read(f"{folder}/{name}" if folder else name)
+            if text:
+                yield kind, _RuleFile(text)
+
+    def _work_tree(self, folder: str) -> bool:
+        if folder not in self._git:
+            above = self._work_tree(folder.rpartition("/")[0]) if folder else self._in_git
+            self._git[folder] = above or self._has_git(folder)
+        return self._git[folder]
+
+
+def _rule(line: str) -> _Rule | None:
+    """Read one line of an ignore file; None for blanks, comments and broken patterns."""
+    line = line[:-1] if line.endswith("\r") else line
+    if line.startswith("#"):
+        return None
+    line = line if line.endswith("\\ ") else line.rstrip()
+    keeps = line.startswith("!")
+    if keeps or line.startswith(("\\!", "\\#")):
+        line = line[1:]
+    rooted = line.startswith("/")
+    line = line[1:] if rooted else line
+    folders_only = line.endswith("/")
+    line = line[:-1] if folders_only else line
+    if not line:
+        return None
+    pattern = _glob_pattern(_whole_glob(line, rooted))
+    return None if pattern is None else _Rule(pattern, keeps, folders_only)
+
+
+def _whole_glob(glob: str, rooted: bool) -> str:
+    """Return the glob that matches the whole path below its ignore file."""
+    if not rooted and "/" not in glob and not glob.startswith("**/") and glob != "**":
+        glob = "**/" + glob
+    return glob + "/*" if glob.endswith("/**") else glob
+
+
+def _glob_pattern(glob: str) -> re.Pattern[str] | None:
+    """Translate a glob as ripgrep reads it; None when it refuses the glob."""
+    try:
+        return re.compile(_Glob(_bytewise(glob)).translate(), re.DOTALL)
+    except (_BadGlob, re.error):
+        return None
+
+
+def _bytewise(text: str) -> str:
+    """Return `text` with one character per byte of UTF-8: ripgrep's `?` is one byte."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+class _BadGlob(Exception):
+    """A glob that ripgrep refuses."""
+
+
+class _Glob:
+    """One glob on its way to a regular expression."""
+
+    def __init__(self, glob: str) -> None:
+        self._glob, self._at = glob, 0
+        # One list of tokens per open brace alternative; the first is the glob.
+        self._stack: list[list[list[str]]] = [[[]]]
+
+    def translate(self) -> str:
+        handlers = {"*": self._star, "[": self._set, "{": self._open,
+                    "}": self._close, ",": self._comma, "\\": self._escape}
+        while self._at < len(self._glob):
+            char = self._next()
+            if char in handlers:
+                handlers[char]()
+            else:
+                self._push("[^/]" if char == "?" else re.escape(char))
+        if len(self._stack) > 1:
+            raise _BadGlob
+        return ".*" if self._tokens == [_PREFIX] else "".join(self._tokens)
+
+    @property
+    def _tokens(self) -> list[str]:
+        return self._stack[-1][-1]
+
+    def _next(self) -> str:
+        self._at += 1
+        return self._glob[self._at - 1]
+
+    def _peek(self) -> str:
+        return self._glob[self._at:self._at + 1]
+
+    def _push(self, token: str) -> None:
+        self._tokens.append(token)
+
+    def _escape(self) -> None:
+        if not self._peek():
+            raise _BadGlob
+        self._push(re.escape(self._next()))
+
+    def _open(self) -> None:
+        if len(self._stack) > 1:  # ripgrep 13 refuses nested alternatives
+            raise _BadGlob
+        self._stack.append([[]])
+
+    def _close(self) -> None:
+        if len(self._stack) < 2:
+            raise _BadGlob
+        parts = ["".join(tokens) for tokens in self._stack.pop()]
+        parts = [part for part in parts if part]
+        self._push("(?:" + "|".join(parts) + ")" if parts else "")
+
+    def _comma(self) -> None:
+        if len(self._stack) > 1:
+            self._stack[-1].append([])
+        else:
+            self._push(",")
+
+    def _star(self) -> None:
+        before = self._glob[self._at - 2:self._at - 1] if self._at > 1 else ""
+        if self._peek() != "*":
+            return self._push("[^/]*")
+        self._next()
+        after = self._peek()
+        inner = len(self._stack) > 1
+        if not self._tokens and after in ("", "/"):
+            self._at += 1
+            return self._push(_PREFIX)
+        if not self._tokens or not (before == "/" or inner and before in (",", "{")):
+            return self._push("[^/]*[^/]*")
+        if after not in ("", "/") and not (inner and after in (",", "}")):
+            return self._push("[^/]*[^/]*")
+        return self._between(after)
+
+    def _between(self, after: str) -> None:
+        """Replace the slash before `**` by what `/**` or `/**/` stands for."""
+        slash = self._tokens.pop()
+        if after == "/":
+            self._at += 1
+        if slash in (_PREFIX, _SUFFIX):
+            return self._push(slash)
+        return self._push("(?:/|/.*/)" if after == "/" else _SUFFIX)
+
+    def _set(self) -> None:
+        negated = self._peek() in ("!", "^") and bool(self._next())
+        ranges: list[tuple[str, str]] = []
+        open_range, first = False, True
+        while True:
+            char = self._next() if self._peek() else ""
+            if not char:
+                raise _BadGlob
+            if char == "]" and not first:
+                break
+            if char == "-" and not first and not open_range:
+                open_range = True
+            elif open_range:
+                ranges[-1] = (ranges[-1][0], char)
+                open_range = False
+            else:
+                ranges.append((char, char))
+            first = False
+        self._push_set(negated, ranges + ([("-", "-")] if open_range else []))
+
+    def _push_set(self, negated: bool, ranges: list[tuple[str, str]]) -> None:
+        if any(low > high for low, high in ranges):
+            raise _BadGlob
+        body = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in ranges)
+        self._push(f"[{'^' if negated else ''}{body}]")
+
+
+# --- the snapshot: which files are kept --------------------------------------
+
+_MATCH_ROW = re.compile(r"  \d+: ")
+#: A redactor that is not there keeps nothing.
+_NO_REDACTION = "no redaction"
+_OUTSIDE = "outside the folder"
+_LATE = "out of time"
+
+
+def hermes_redactor() -> Redactor | None:
+    """Return Hermes's own redaction for file contents, None when it is not there.
+
+    Hermes's switch `security.redact_secrets` stays in force: switched off, the
+    text comes back as it was.  The second argument asks for the stricter mode
+    for secret files, in the versions that have one.
+    """
+    try:
+        redact = importlib.import_module("agent.redact").redact_sensitive_text
+        known = inspect.signature(redact).parameters
+    except Exception:  # whatever is wrong with this Hermes: without redaction nothing is kept
+        return None
+    options = {"file_read": True} if "file_read" in known else {}
+    strict = {**options, "secret_file": True} if "secret_file" in known else options
+    return lambda text, secret_file: redact(text, **(strict if secret_file else options))
+
+
+def skip_reason(path: str) -> str | None:
+    """Say why a file of this name is never kept, whatever it holds; None when it may be.
+
+    :param path: relative to the root, with `/`.
+    """
+    names = path.split("/")
+    if any(name.startswith(".") for name in names):
+        return "hidden"
+    last = names[-1].lower()
+    return "secret name" if any(fnmatchcase(last, name) for name in SECRET_NAMES) else None
+
+
+def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str], dict[str, str]]:
+    """Return the files that reads and searches named, and why some cannot be kept.
+
+    :returns: relative paths, those of reads first, each once and in the order
+        of the calls; and a map from names to reasons for those outside the
+        folder or refused by Hermes.
+    """
+    reads, searches, refused = _names(calls)
+    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    for name in (*reads, *searches):
+        inside = workspace.relative(name)
+        if inside is None:
+            reasons[name] = _OUTSIDE
+        elif inside:
+            found.setdefault(workspace.fold(inside), inside)
+    for name in refused:
+        inside = workspace.relative(name)
+        if inside and found.pop(workspace.fold(inside), None) is not None:
+            reasons[inside] = "refused by Hermes"
+    return list(found.values()), reasons
+
+
+def _names(calls: Iterable[Call]) -> tuple[list[str], list[str], list[str]]:
+    """Return the names that were read, those that searches found, and those refused."""
+    reads: list[str] = []
+    searches: list[str] = []
+    refused: list[str] = []
+    for call in calls:
+        if call.tool == "search_files":
+            searches.extend(_searched(call.result))
+        elif call.tool == "read_file" and isinstance(call.args, Mapping):
+            path = call.args.get("path")
+            if isinstance(path, str) and path:
+                reads.append(path)
+                refused.extend([path] if _is_refusal(call.result) else [])
+    return reads, searches, refused
+
+
+def _is_refusal(result: object) -> bool:
+    """Say whether Hermes itself would not show this file to the model."""
+    if not isinstance(result, str) or "Access denied" not in result[:4096]:
+        return False
+    value = leading_json(result)
+    return isinstance(value, Mapping) and str(value.get("error", "")).startswith("Access denied")
+
+
+def _searched(result: object) -> Iterator[str]:
+    """Return the paths a search result names, in its order."""
+    value = leading_json(result) if isinstance(result, str) else result
+    if not isinstance(value, Mapping):
+        return
+    for match in _items(value, "matches", list):
+        yield from _strings([match.get("path")] if isinstance(match, Mapping) else [])
+    text = value.get("matches_text")
+    for line in text.split("\n") if isinstance(text, str) else ():
+        if line and not _MATCH_ROW.match(line):
+            yield line
+    yield from _strings(_items(value, "files", list))
+    yield from _strings(_items(value, "counts", dict))
+
+
+def _items(value: Mapping[str, Any], key: str, kind: type) -> Iterable[Any]:
+    items = value.get(key)
+    return items if isinstance(items, kind) else ()
+
+
+def _strings(values: Iterable[Any]) -> Iterator[str]:
+    return (value for value in values if isinstance(value, str) and value)
+
+
+def take_snapshot(calls: Iterable[Call], workspace: Workspace, *, redact: Redactor | None,
+                  deadline: float, now: Callable[[], float] = time.monotonic) -> Snapshot:
+    """Read and redact the workspace files that the calls named.
+
+    The files are read in one daemon thread, so that a disk that hangs costs no
+    more than the time until `deadline`; a file that is not done by then is
+    skipped, and the thread ends with the file it is at.  Not promised: that a
+    single text is redacted in time, since that work cannot be interrupted.
+
+    :param redact: takes a text and whether it is a secret file; None keeps nothing.
+    :param deadline: when to stop, on the clock `now`, in seconds.
+    """
+    names, reasons = named_files(calls, workspace)
+    take = _Take(reasons)
+    if redact is None:
+        return take.close(names, _NO_REDACTION)
+    work = _Work(workspace, redact, take, lambda: now() >= deadline)
+    # Hermes keeps its settings for a session in context variables.
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work.run, names),
+                              name="cassette-snapshot", daemon=True)
+    if deadline > now():
+        thread.start()
+        thread.join(max(0.0, deadline - now()))
+    return take.close(names, _LATE)
+
+
+class _Take:
+    """What has been kept and skipped so far; closed once, by the one who waits."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._closed = False
+        self._files: dict[str, SnapshotFile] = {}
+        self._reasons = dict(reasons)
+        self._done: set[str] = set()
+        self._bytes = 0
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def room(self) -> int:
+        """How many bytes may still be kept."""
+        return SNAPSHOT_LIMIT - self._bytes
+
+    def keep(self, name: str, path: str, file: SnapshotFile, size: int) -> None:
+        """Keep what `name` led to, under the path the disk shows; `size` in bytes as stored."""
+        with self._lock:
+            if not self._closed:
+                self._done.add(name)
+                self._files[path] = file
+                self._bytes += size
+
+    def skip(self, name: str, path: str, reason: str) -> None:
+        with self._lock:
+            if not self._closed:
+                self._done.add(name)
+                self._reasons[path] = reason
+
+    def close(self, names: Sequence[str], reason: str) -> Snapshot:
+        """End the taking: names not done yet are skipped for `reason`."""
+        with self._lock:
+            self._closed = True
+            late = {name: reason for name in names if name not in self._done}
+        reasons = {**self._reasons, **late}
+        # What lies outside has no place in a map of this folder.
+        listed = [name for name in reasons if reasons[name] != _OUTSIDE]
+        named = {name: reasons[name] for name in listed[:SKIPPED_PATHS_LIMIT]}
+        return Snapshot(self._files, dict(Counter(reasons.values())), named)
+
+
+class _Skip(Exception):
+    """A file that is not kept, and why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _Work:
+    """The reading of one snapshot, in the thread that may be left behind."""
+
+    def __init__(self, workspace: Workspace, redact: Redactor, take: _Take,
+                 late: Callable[[], bool]) -> None:
+        self._workspace, self._redact = workspace, redact
+        self._take, self._late = take, late
+
+    def run(self, names: Iterable[str]) -> None:
+        """Read the files in order, until time is up."""
+        folder = _Folder(self._workspace.root, self._workspace.fold_case)
+        rules = IgnoreRules(folder.text, folder.has_git, _inside_git(folder.root))
+        try:
+            for name in names:
+                if self._take.closed or self._late():
+                    return
+                self._one(folder, rules, name)
+        finally:
+            folder.close()
+
+    def _one(self, folder: _Folder, rules: IgnoreRules, name: str) -> None:
+        path = name
+        try:
+            path = folder.spelled(name)
+            file, size = self._file(folder, path)
+            file = SnapshotFile(file.text, file.size, file.mtime, rules.ignored(path))
+            self._take.keep(name, path, file, size)
+        except _Skip as skip:
+            self._take.skip(name, path, skip.reason)
+        except Exception:  # a name from a model must not end the snapshot of the others
+            self._take.skip(name, path, "unreadable")
+
+    def _file(self, folder: _Folder, path: str) -> tuple[SnapshotFile, int]:
+        """Return the file as it is kept and its size in bytes as stored."""
+        target, data, status = folder.read(path, self._take.room)
+        if b"\0" in data:
+            raise _Skip("binary")
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise _Skip("not UTF-8") from None
+        kept = self._redacted(text, path, target)
+        size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
+        if size > self._take.room:
+            raise _Skip("over 8 MB in total")
+        return SnapshotFile(kept, status.st_size, status.st_mtime), size
+
+    def _redacted(self, text: str, *paths: str) -> str:
+        secret = any(path.rpartition("/")[2].lower() == "config.yaml" for path in paths)
+        try:
+            kept = self._redact(text, secret)
+        except Exception:  # a text that could not be redacted is not kept, whatever the cause
+            kept = None
+        if not isinstance(kept, str):
+            raise _Skip("redaction failed")
+        return kept
+
+
+def _inside_git(root: str) -> bool:
+    """Say whether a folder above `root` holds `.git`; looks, does not read."""
+    above = os.path.dirname(root)
+    while True:
+        if os.path.lexists(os.path.join(above, ".git")):
+            return True
+        root, above = above, os.path.dirname(above)
+        if root == above:
+            return False
+
+
+# --- the disk: files inside one folder ---------------------------------------
+
+#: What a link, or a file where a folder should be, makes of an open.
+_LINK_ERRORS = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
+_GONE_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+_READ_FLAGS = (os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+               | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
+               | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0))
+_FOLDER_FLAGS = (getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+                 | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+_HIDDEN_ATTRIBUTE = 2  # FILE_ATTRIBUTE_HIDDEN of Windows
+#: How many folders stay open, and how deep a file may lie.
+_OPEN_FOLDERS = 64
+#: Ignore files over this many bytes are not read.
+_RULES_LIMIT = 1024 * 1024
+
+
+class _Folder:
+    """Reads files inside one folder, and none that a link leads out of.
+
+    Where the platform can open a file relative to an open folder, every name
+    of a path is opened on its own and without following links, so nothing can
+    be swapped in between; elsewhere the file is opened by its resolved path,
+    and what was opened is compared with what was resolved.
+    """
+
+    def __init__(self, root: str, fold_case: bool, by_name: bool | None = None) -> None:
+        self.root = os.path.realpath(root)
+        can_walk = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+        self._by_name = not can_walk if by_name is None else by_name
+        self._fold_case = fold_case
+        # Relative folder to its descriptor, and to the names on disk by folded name.
+        self._open_folders: dict[str, int] = {}
+        self._listings: dict[str, dict[str, str]] = {}
+
+    def close(self) -> None:
+        """Close the folders that were kept open."""
+        while self._open_folders:
+            os.close(self._open_folders.popitem()[1])
+
+    def read(self, path: str, room: int) -> tuple[str, bytes, os.stat_result]:
+        """Return the resolved path, the content and the status of a file that may be kept.
+
+        :param room: how many bytes may still be kept.
+        :raises _Skip: if the file may not be kept, is too large or cannot be read.
+        """
+        self._check(path)
+        try:
+            if self._by_name:
+                return self._read_resolved(path, room)
+            return (path, *self._content(self._walk_to(path), FILE_LIMIT, room))
+        except OSError as error:
+            if self._by_name or error.errno not in _LINK_ERRORS:
+                raise _Skip(_error_reason(error)) from None
+        try:
+            return self._read_resolved(path, room)
+        except OSError as error:
+            changed = error.errno in _LINK_ERRORS and os.path.lexists(os.path.join(self.root, path))
+            raise _Skip("changed while read" if changed else _error_reason(error)) from None
+
+    def text(self, path: str) -> str | None:
+        """Return the text of an ignore file, None when there is none to read."""
+        try:
+            opened = self._by_path(path) if self._by_name else self._walk_to(path)
+            return self._content(opened, _RULES_LIMIT, _RULES_LIMIT)[0].decode("utf-8", "replace")
+        except (OSError, _Skip):
+            return None
+
+    def has_git(self, path: str) -> bool:
+        """Say whether the folder holds a `.git` of its own."""
+        return os.path.lexists(os.path.join(self.root, path, ".git"))
+
+    def spelled(self, path: str) -> str:
+        """Return `path` in the case the disk shows, where case carries no meaning."""
+        if not self._fold_case:
+            return path
+        folder = ""
+        for name in path.split("/"):
+            name = self._listing(folder).get(_folded(name), name)
+            folder = f"{folder}/{name}" if folder else name
+        return folder
+
+    def _listing(self, folder: str) -> dict[str, str]:
+        if folder not in self._listings:
+            try:
+                names = os.listdir(os.path.join(self.root, folder))
+            except OSError:
+                names = []
+            self._listings[folder] = {_folded(name): name for name in names}
+        return self._listings[folder]
+
+    def _check(self, path: str) -> None:
+        reason = skip_reason(path)
+        if reason is not None:
+            raise _Skip(reason)
+
+    def _read_resolved(self, path: str, room: int) -> tuple[str, bytes, os.stat_result]:
+        target = self._resolve(path)
+        self._check(target)
+        opened = self._by_path(target) if self._by_name else self._walk_to(target)
+        return (target, *self._content(opened, FILE_LIMIT, room))
+
+    def _resolve(self, path: str) -> str:
+        """Return the path without links, relative to the folder."""
+        real = os.path.realpath(os.path.join(self.root, path))
+        head = self.root.rstrip("\\/") + os.sep
+        if not real.startswith(head):
+            raise _Skip("link out of the folder")
+        if os.path.islink(real):  # realpath gives up on links that lead in a circle
+            raise _Skip("unreadable")
+        return real[len(head):].replace(os.sep, "/")
+
+    def _walk_to(self, path: str) -> tuple[int, os.stat_result]:
+        """Open a file name by name; links raise an OSError of `_LINK_ERRORS`."""
+        folder, _, name = path.rpartition("/")
+        descriptor = self._folder(folder)
+        expected = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        if stat.S_ISLNK(expected.st_mode):
+            raise OSError(errno.ELOOP, "a link")
+        _check_kind(expected)
+        return os.open(name, _READ_FLAGS, dir_fd=descriptor), expected
+
+    def _folder(self, path: str) -> int:
+        """Return a descriptor of a folder, opened name by name from the root."""
+        known = self._open_folders.get(path)
+        if known is not None:
+            return known
+        names = path.split("/") if path else []
+        if len(names) > _OPEN_FOLDERS:
+            raise _Skip("unreadable")
+        if len(self._open_folders) > _OPEN_FOLDERS:
+            self.close()
+        if "" not in self._open_folders:
+            self._open_folders[""] = os.open(self.root, _FOLDER_FLAGS)
+        walked = ""
+        for name in names:
+            above, walked = walked, f"{walked}/{name}" if walked else name
+            if walked not in self._open_folders:
+                self._open_folders[walked] = os.open(
+                    name, _FOLDER_FLAGS, dir_fd=self._open_folders[above])
+        return self._open_folders[walked]
+
+    def _by_path(self, path: str) -> tuple[int, os.stat_result]:
+        """Open a resolved path, and make sure that it still is one."""
+        full = os.path.join(self.root, *path.split("/"))
+        expected = os.lstat(full)
+        _check_kind(expected)
+        _check_attributes(self.root, path)
+        descriptor = os.open(full, _READ_FLAGS)
+        if os.path.realpath(full) != full:
+            os.close(descriptor)
+            raise _Skip("changed while read")
+        return descriptor, expected
+
+    def _content(self, opened: tuple[int, os.stat_result], limit: int,
+                 room: int) -> tuple[bytes, os.stat_result]:
+        """Read what was opened, if it is what was expected; close it in any case."""
+        descriptor, expected = opened
+        try:
+            status = os.fstat(descriptor)
+            if (status.st_dev, status.st_ino) != (expected.st_dev, expected.st_ino):
+                raise _Skip("changed while read")
+            _check_kind(status)
+            if status.st_size > limit:
+                raise _Skip("too large")
+            if status.st_size > room:
+                raise _Skip("over 8 MB in total")
+            data = _read_all(descriptor, limit)
+            if len(data) != status.st_size:
+                raise _Skip("too large" if len(data) > limit else "changed while read")
+            return data, status
+        finally:
+            os.close(descriptor)
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    """Read to the end, or one byte past `limit`."""
+    chunks: list[bytes] = []
+    left = limit + 1
+    while left > 0:
+        chunk = os.read(descriptor, left)
+        if not chunk:
+            break
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
+
+
+def _check_kind(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise _Skip("not a regular file")
+
+
+def _check_attributes(root: str, path: str) -> None:
+    """Refuse what Windows hides, the file or a folder above it."""
+    full = root
+    for name in path.split("/"):
+        full = os.path.join(full, name)
+        if getattr(os.lstat(full), "st_file_attributes", 0) & _HIDDEN_ATTRIBUTE:
+            raise _Skip("hidden")
+
+
+def _error_reason(error: OSError) -> str:
+    return "not found" if error.errno in _GONE_ERRORS else "unreadable"
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).lower()

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,6 +106,7 @@ class Cassette:
     answer: str
     model: str = ""
     cwd: str = ""
+    cwd_aliases: tuple[str, ...] = ()  #: other absolute spellings of `cwd`
     recorded_at: str = ""
     host: Host = Host()
     calls: tuple[Call, ...] = ()
@@ -144,6 +146,7 @@ class Arm:
     timeout: float
     plugin: str               #: `Facts.plugin` of the command line that armed
     fingerprint: str
+    folder: str = ""          #: where the session works
     cassette_sha: str = ""    #: the cassette's content; a run claims no other
     overwrite: bool = False
 
@@ -539,6 +542,7 @@ def dump_cassette(cassette: Cassette) -> bytes:
         "host": vars(cassette.host),
         "model": cassette.model,
         "cwd": cassette.cwd,
+        "cwd_aliases": list(cassette.cwd_aliases),
         "request": cassette.request,
         "answer": cassette.answer,
     }
@@ -585,6 +589,7 @@ def parse_cassette(data: bytes, file: str) -> Cassette:
         answer=fields.get("answer", str),
         model=fields.get("model", str, ""),
         cwd=fields.get("cwd", str, ""),
+        cwd_aliases=fields.texts("cwd_aliases"),
         recorded_at=fields.get("recorded_at", str, ""),
         host=_parse_host(fields),
         calls=tuple(_parse_calls(fields)),
@@ -963,6 +968,53 @@ class Store:
             write_atomically(self.path(name), dump_cassette(dataclasses.replace(cassette, pins=pins)))
         return pins
 
+    def remove(self, name: str) -> None:
+        """Remove a cassette, then its runs.
+
+        :raises CassetteError: if there is none, or it cannot be removed.
+        """
+        path = self.path(name)
+        with self.lock():
+            try:
+                path.unlink()
+                if self.runs(name).exists():
+                    shutil.rmtree(self.runs(name))
+            except FileNotFoundError:
+                self._bytes(path, name)  # says that there is none, and offers the nearest
+            except OSError as error:
+                raise CassetteError(f"cannot remove {error.filename or path} ({error.strerror or error})") from error
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a cassette and its runs another name.
+
+        :raises CassetteError: if there is none, it cannot be read, or the new
+            name is bad or taken; nothing is lost.
+        """
+        old_path, new_path = self.path(name), self.path(new)
+        with self.lock():
+            cassette, _ = self.read(name)
+            if new.casefold() != name.casefold() and self.exists(new):
+                raise CassetteError(f"there is a cassette {new!r} already: choose another name")
+            if new == name:
+                return
+            write_atomically(new_path, dump_cassette(dataclasses.replace(cassette, name=new)))
+            try:
+                if self.runs(name).exists() and not self.runs(new).exists():
+                    self.runs(name).rename(self.runs(new))
+                if not _same_file(old_path, new_path):
+                    old_path.unlink()
+            except OSError as error:
+                raise CassetteError(
+                    f"{new!r} is written, but {name!r} cannot be removed ({error.strerror or error}): remove it"
+                ) from error
+
+    def count_runs(self, name: str) -> int:
+        """How many runs of a cassette are kept."""
+        try:
+            return sum(entry.endswith(".json") for entry in os.listdir(self.runs(name)))
+        except OSError:
+            return 0
+
     def summary(self, name: str) -> Summary:
         """Read what a row of `list` needs, without parsing calls and snapshot.
 
@@ -1053,6 +1105,14 @@ class Store:
             if len(found) == count:
                 break
         return found
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Whether two names are one file: a file system that ignores case has but one."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
 
 
 def _read_head(path: Path) -> bytes | None:

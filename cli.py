@@ -150,7 +150,7 @@ class Command:
     """One command, as both doors know it.
 
     `arguments` adds its arguments to a parser; `run` returns what to print and
-    the exit status.  `shell` and `session` say at which doors it is known.
+    the exit status.
     """
 
     name: str
@@ -158,8 +158,6 @@ class Command:
     example: str
     arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[Plugin, argparse.Namespace, Screen], int]
-    session: bool = False     #: also known as `/cassette NAME`
-    shell: bool = True        #: known as `hermes cassette NAME`
 
 
 def _named(parser: argparse.ArgumentParser) -> None:
@@ -235,7 +233,7 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     if store.exists(name) and not options.cassette_overwrite:
         raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
     folder = _work_folder(options.cassette_in or os.getcwd())
-    arm = _new_arm(plugin, "record", name, request, options.cassette_timeout, overwrite=options.cassette_overwrite)
+    arm = _new_arm(plugin, "record", name, request, options.cassette_timeout, folder, overwrite=options.cassette_overwrite)
     with _armed(store, arm) as slot:
         child = _run_child(plugin, store, arm, slot, options, folder, screen)
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
@@ -516,7 +514,7 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     check_replayable(cassette.request)
     refuse_foreign_runtime(options.cassette_provider, host_config())
     folder = _work_folder(options.cassette_in or _recorded_folder(cassette))
-    arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, cassette_sha=sha)
+    arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, folder, cassette_sha=sha)
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     with _armed(store, arm) as slot:
         child = _run_child(plugin, store, arm, slot, options, folder, screen)
@@ -615,18 +613,122 @@ def _run_file(
     }  # fmt: skip
 
 
+# housekeeping
+
+
+def _remove_arguments(parser: argparse.ArgumentParser) -> None:
+    _named(parser)
+    parser.add_argument("--yes", dest="cassette_yes", action="store_true", help="do not ask")
+
+
+def _remove(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    store, name = plugin.store(), options.cassette
+    if name not in store.names():
+        store.read(name)  # says that there is none, and offers the nearest
+    runs = store.count_runs(name)
+    what = f"{name!r} and its {runs} run{'s' * (runs != 1)}"
+    if not options.cassette_yes and not _agreed(f"remove {what}? [y/N] "):
+        raise CassetteError(f"{what} stay: answer y, or use --yes")
+    store.remove(name)
+    screen.print(f"removed {what}")
+    return 0
+
+
+def _agreed(question: str) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    _write(sys.stderr, question)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _rename_arguments(parser: argparse.ArgumentParser) -> None:
+    _named(parser)
+    parser.add_argument("cassette_new", metavar="NEW", help="its new name")
+
+
+def _rename(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    plugin.store().rename(options.cassette, options.cassette_new)
+    screen.print(f"renamed {options.cassette!r} to {options.cassette_new!r}, its runs with it")
+    return 0
+
+
+def _doctor(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    """Say what is installed, what it found, and what to do; status 2 if something is."""
+    told, todo = _examine(plugin, screen)
+    screen.print("\n".join([*told, *(f"to do: {one}" for one in todo)] if todo else [*told, "nothing to do"]))
+    return ERROR if todo else 0
+
+
+def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
+    facts, store = plugin.facts, plugin.store()
+    kind = host_kind(plugin.ctx)
+    told = [
+        f"plugin     session-cassettes {facts.plugin}, code {facts.fingerprint[:12]}",
+        f"hermes     {facts.hermes or 'unknown version'}, Python {sys.version.split()[0]} on {sys.platform}",
+        f"sessions   hosted in {'a gateway' if kind == 'gateway' else 'the process of hermes chat itself'}",
+    ]
+    todo: list[str] = []
+    launcher, fault = _tried(lambda: find_hermes(sys.argv[0]))
+    told.append(f"launcher   {launcher or fault}")
+    todo += [fault] if fault else []
+    if kind == "gateway" and launcher:
+        screen.progress("asking the gateway ...")
+        _, fault = _tried(lambda: _prepared_ping(plugin, store, str(launcher)))
+        told.append(f"gateway    {fault or 'runs this plugin code'}")
+        todo += [fault] if fault else []
+    _, fault = _tried(lambda: refuse_foreign_runtime(None, host_config()))
+    told.append(f"runtime    {fault or 'runs its tools in Hermes, where a replay answers them'}")
+    todo += [fault] if fault else []
+    redaction = "available" if hermes_redactor() is not None else "missing: recordings keep no snapshot"
+    told.append(f"redaction  {redaction}")
+    if yolo_set(os.environ):
+        told.append("approvals  HERMES_YOLO_MODE is set here; a replay's session goes without it")
+    stored, more = _examine_store(store)
+    return told + stored, todo + more
+
+
+def _prepared_ping(plugin: Plugin, store: Store, launcher: str) -> None:
+    store.prepare()
+    ping_gateway(plugin, store, launcher, os.getcwd())
+
+
+def _tried(check: Callable[[], Any]) -> tuple[Any, str]:
+    try:
+        return check(), ""
+    except CassetteError as error:
+        return None, str(error)
+
+
+def _examine_store(store: Store) -> tuple[list[str], list[str]]:
+    told, todo = [f"data       {store.root}"], []
+    _, fault = _tried(store.prepare)
+    if fault:
+        return [*told, f"           {fault}"], [fault]
+    names = store.names()
+    broken = [fault for name in names if (fault := _tried(lambda name=name: store.read(name))[1])]
+    told.append(f"cassettes  {len(names)}, {len(broken)} broken")
+    todo += broken
+    slot = store.waiting()
+    if slot.try_acquire():
+        slot.release()
+        stale = store.arm_path.exists()
+        told.append("waiting    no run" + (", one arm of a dead run (the next run clears it)" if stale else ""))
+    else:
+        told.append(f"waiting    a run{_age(store)}")
+    return told, todo
+
+
 # --- arms --------------------------------------------------------------------------------
 
 
 def _new_arm(
-    plugin: Plugin, kind: str, name: str, request: str, timeout: float, cassette_sha: str = "", overwrite: bool = False
+    plugin: Plugin, kind: str, name: str, request: str, timeout: float, folder: str,
+    cassette_sha: str = "", overwrite: bool = False
 ) -> Arm:
-    if yolo_set(os.environ) and kind == "run":
-        pass  # the child's environment goes without it
     return Arm(
         id=secrets.token_hex(12), kind=kind, name=name, request=request, host=host_kind(plugin.ctx),
         created=time.time(), timeout=timeout, plugin=plugin.facts.plugin,
-        fingerprint=plugin.facts.fingerprint, cassette_sha=cassette_sha, overwrite=overwrite,
+        fingerprint=plugin.facts.fingerprint, folder=folder, cassette_sha=cassette_sha, overwrite=overwrite,
     )  # fmt: skip
 
 
@@ -927,6 +1029,11 @@ SHELL_COMMANDS = (
             "hermes cassette run login --model gpt-oss:20b", _run_arguments, _run),
     Command("list", "List the cassettes", "hermes cassette list", _json_argument, _list),
     Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, _show),
+    Command("rm", "Remove a cassette and its runs", "hermes cassette rm login", _remove_arguments, _remove),
+    Command("rename", "Give a cassette another name", "hermes cassette rename login login-port",
+            _rename_arguments, _rename),
+    Command("doctor", "Say what is installed, what it found, and what to do", "hermes cassette doctor",
+            _nothing, _doctor),
 )  # fmt: skip
 
 SESSION_COMMANDS = (

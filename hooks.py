@@ -64,14 +64,25 @@ CLAIM_SECONDS = 20.0
 
 
 def data_dir() -> Path:
-    """The plugin's data folder in the active profile; it may not exist yet."""
+    """The plugin's data folder in the active profile; it may not exist yet.
+
+    :raises CassetteError: outside Hermes, unless HERMES_HOME says where it is.
+    """
     try:
         from plugins.plugin_storage import plugin_data_dir
     except ImportError:  # Hermes before 0.22
-        from hermes_constants import get_hermes_home
-
-        return Path(get_hermes_home()) / "plugin-data" / PLUGIN
+        return _hermes_home() / "plugin-data" / PLUGIN
     return Path(plugin_data_dir(PLUGIN))
+
+
+def _hermes_home() -> Path:
+    try:
+        from hermes_constants import get_hermes_home
+    except ImportError:
+        if home := os.environ.get("HERMES_HOME", "").strip():
+            return Path(home)
+        raise CassetteError("cannot find Hermes's home: set HERMES_HOME") from None
+    return Path(get_hermes_home())
 
 
 def hermes_version() -> str:
@@ -291,8 +302,11 @@ class Plugin:
     ) -> None:  # fmt: skip
         """A turn starts: claim what waits for it (Hermes's `pre_llm_call`)."""
         started = time.monotonic()
-        turn = Turn(session_id, turn_id, user_message, bool(is_first_turn), platform, str(model or ""), parent_session_id)
         try:
+            turn = Turn(
+                str(session_id or ""), str(turn_id or ""), user_message, bool(is_first_turn), str(platform or ""),
+                str(model or ""), str(parent_session_id or ""),
+            )  # fmt: skip
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
             log.warning("session-cassettes could not look at a turn: %s", error)
@@ -388,7 +402,7 @@ class Plugin:
         if yolo_set(os.environ):
             cassette, error = None, "HERMES_YOLO_MODE is set in the session's process"
         if cassette is not None and cassette.cwd:
-            workspace = replay_workspace(cassette)
+            workspace = replay_workspace(cassette, arm.folder)
         try:
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error)
         except Exception as failure:
@@ -624,9 +638,10 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     calls, not_kept, warnings = judge_calls(slots)
     warnings += [f"recording fault: {fault}" for fault in recording.faults]
     host = Host(hermes=hermes_version(), platform=sys.platform, search="rg" if shutil.which("rg") else "grep")
-    snapshot = Snapshot()
+    snapshot, aliases = Snapshot(), ()
     if cwd:
         workspace = Workspace.here(cwd)
+        aliases = workspace.aliases
         host = replace(host, git=in_git(Path(cwd)), fold_case=workspace.fold_case)
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
         snapshot, fault = _snapshot(seen, workspace)
@@ -634,7 +649,7 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
-        name=recording.name, request=recording.request, answer=answer, model=recording.model, cwd=cwd,
+        name=recording.name, request=recording.request, answer=answer, model=recording.model, cwd=cwd, cwd_aliases=tuple(aliases),
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         host=host, calls=tuple(calls), not_kept=tuple(not_kept), snapshot=snapshot,
         warnings=tuple(warnings), plugin=plugin,
@@ -689,10 +704,17 @@ def in_git(folder: Path) -> bool:
     return any((parent / ".git").exists() for parent in (folder, *folder.parents))
 
 
-def replay_workspace(cassette: Cassette) -> Workspace:
-    """What the recorded paths mean, whatever machine replays them."""
+def replay_workspace(cassette: Cassette, folder: str) -> Workspace:
+    """What paths mean in a replay: as recorded, on whatever machine.
+
+    :param folder: where the replay works; a model names files by it, and means
+        the recorded ones.
+    """
     windows = cassette.host.platform == "win32"
-    return Workspace(cassette.cwd, windows=windows, fold_case=cassette.host.fold_case)
+    here = (folder, os.path.realpath(folder)) if folder and windows == (os.name == "nt") else ()
+    aliases = tuple(dict.fromkeys(path for path in (*cassette.cwd_aliases, *here) if path != cassette.cwd))
+    home = os.path.expanduser("~") if here else ""
+    return Workspace(cassette.cwd, aliases, windows, cassette.host.fold_case, home)
 
 
 def saved_text(cassette: Cassette) -> str:

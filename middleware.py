@@ -11,6 +11,7 @@ import contextvars
 import copy
 import itertools
 import json
+import re
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -122,6 +123,24 @@ class Recording:
 
 # --- what makes two calls the same ---------------------------------------------
 
+#: What Hermes takes for an argument that is left out, of the kept tools whose
+#: arguments `coerce_args` does not read.  Equal in 0.19, 0.20 and 0.22, but for
+#: `detail` and `char_limit`, which the older ones do not have.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "terminal": {
+        "background": False, "timeout": 180, "workdir": None, "pty": False, "notify_on_complete": False,
+        "watch_patterns": None,
+    },
+    "web_search": {"limit": 5},
+    "web_extract": {"char_limit": 15_000},
+    "skill_view": {"file_path": None},
+    "skills_list": {"category": None},
+    "session_search": {
+        "query": None, "limit": 3, "sort": None, "session_id": None, "around_message_id": None, "window": 5,
+        "role_filter": None, "profile": None, "detail": "adaptive",
+    },
+}  # fmt: skip
+
 #: Which arguments of a tool are paths.
 PATH_ARGS = {"read_file": ("path",), "search_files": ("path",), "terminal": ("workdir",)}
 
@@ -131,12 +150,27 @@ def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, ho
 
     :raises ValueError: if the arguments are no JSON.
     """
-    plain = coerce_args(tool, args, host.hermes)
+    plain = _without_defaults(tool, coerce_args(tool, args, host.hermes))
     if workspace is not None:
         for name in PATH_ARGS.get(tool, ()):
             if isinstance(plain.get(name), str):
                 plain[name] = workspace.canonical(plain[name])
     return f"{tool} {json.dumps(plain, sort_keys=True, allow_nan=False)}"
+
+
+def _without_defaults(tool: str, args: dict[str, Any]) -> dict[str, Any]:
+    """Drop arguments that say what leaving them out says; read numbers in strings."""
+    defaults = DEFAULTS.get(tool)
+    if defaults is None:
+        return args
+    kept = {}
+    for name, value in args.items():
+        default = defaults.get(name, ...)
+        if type(default) is int and isinstance(value, str) and re.fullmatch(r"\s*\d{1,9}\s*", value):
+            value = int(value)  # Hermes repairs it too (`coerce_tool_args`)
+        if default is ... or type(value) is not type(default) or value != default:
+            kept[name] = value
+    return kept
 
 
 # --- replay ------------------------------------------------------------------

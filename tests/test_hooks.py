@@ -1,0 +1,461 @@
+"""The hooks: what claims a turn, what must not, and what is kept at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tests.support import FakeHost, Turn, load_plugin, temp_folder, write_tree
+
+plugin_package = load_plugin()
+from session_cassettes import hooks  # noqa: E402
+from session_cassettes.cassette_store import (  # noqa: E402
+    Arm,
+    Call,
+    Cassette,
+    CassetteError,
+    FileLock,
+    Host,
+    Ledger,
+    Store,
+    parse_claim,
+    parse_ledger,
+    to_json,
+    write_atomically,
+)
+from session_cassettes.middleware import MISS  # noqa: E402
+
+QUESTION = "Where is the auth handler?"
+
+
+class HookCase(unittest.TestCase):
+    """A plugin in a fake host, with a data folder and a workspace of its own."""
+
+    newer = False
+
+    def setUp(self) -> None:
+        home, self.workspace = temp_folder(self), temp_folder(self)
+        write_tree(self.workspace, {"server/auth.py": "AUTH_PORT = 8080\n"})
+        environ = {"HERMES_HOME": str(home), "TERMINAL_CWD": str(self.workspace)}
+        patch = mock.patch.dict(os.environ, environ)
+        patch.start()
+        self.addCleanup(patch.stop)
+        os.environ.pop("HERMES_YOLO_MODE", None)
+        self.store = Store(hooks.data_dir())
+        self.store.prepare()
+        self.waiting: list[FileLock] = []
+        self.addCleanup(lambda: [lock.release() for lock in self.waiting])
+        self.host = self.load()
+
+    def load(self, **environ: str) -> FakeHost:
+        """Load the plugin into a new fake Hermes, as one process does."""
+        host = FakeHost(newer=self.newer)
+        with mock.patch.dict(os.environ, environ):
+            plugin_package.register(host.ctx)
+        return host
+
+    def keep(self, name: str = "shop", **changes: Any) -> tuple[Cassette, str]:
+        kept = Cassette(
+            name, QUESTION, "8080", cwd=str(self.workspace), host=Host("0.19.0", "linux", "rg"), pins=("8080",),
+            calls=(Call("terminal", {"command": "ls"}, "recorded"),), **changes,
+        )  # fmt: skip
+        self.store.save(kept, overwrite=True)
+        return self.store.read(name)
+
+    def arm(self, **changes: Any) -> Arm:
+        facts = hooks.plugin_facts()
+        fields = {
+            "id": "a" * 24, "kind": "run", "name": "shop", "request": QUESTION, "host": "process",
+            "created": time.time(), "timeout": 900.0, "plugin": facts.plugin, "fingerprint": facts.fingerprint,
+            "folder": str(self.workspace), **changes,
+        }  # fmt: skip
+        if fields["kind"] == "run" and "cassette_sha" not in fields:
+            fields["cassette_sha"] = self.keep(fields["name"])[1]
+        arm = Arm(**fields)
+        write_atomically(self.store.arm_path, to_json(arm))
+        return arm
+
+    def wait(self) -> None:
+        """Hold the lock that a waiting command holds."""
+        lock = self.store.waiting()
+        self.assertTrue(lock.try_acquire())
+        self.waiting.append(lock)
+
+    def claimed(self) -> bool:
+        return not self.store.arm_path.exists()
+
+    def saved(self, name: str) -> bool:
+        return self.store.path(name).exists()
+
+
+class Claims(HookCase):
+    def armed_host(self, **changes: Any) -> FakeHost:
+        arm = self.arm(**changes)
+        self.wait()
+        return self.load(SESSION_CASSETTES_RUN=arm.id)
+
+    def test_the_armed_process_claims_its_turn_and_leaves_a_full_ledger(self) -> None:
+        host = self.armed_host()
+        turn = host.start_turn(QUESTION)
+        self.assertTrue(self.claimed())
+        claim = self.store.read_value(self.store.claim_path("a" * 24), parse_claim)
+        self.assertEqual((claim.session, claim.turn, claim.error), (turn.session_id, turn.turn_id, ""))
+        self.assertEqual(host.call(turn, "terminal", {"command": "ls"}), "recorded")
+        host.end_turn(turn, "The port is 8080.")
+        ledger: Ledger = self.store.read_value(self.store.ledger_path("a" * 24), parse_ledger)
+        self.assertTrue(ledger.finished)
+        self.assertEqual((ledger.answer, ledger.sessions, ledger.live), ("The port is 8080.", (turn.session_id,), 0))
+        self.assertEqual([call.how for call in ledger.calls], ["hit"])
+        self.assertEqual((host.ran, host.raised), ([], []))
+
+    def test_no_other_turn_claims(self) -> None:
+        turns: dict[str, dict[str, Any]] = {
+            "other words": {"user_message": QUESTION + " Now?"},
+            "the same words in another case": {"user_message": QUESTION.upper()},
+            "a later turn": {"first": False},
+            "another platform": {"platform": "telegram"},
+            "a sub-agent": {"platform": "subagent"},
+            "a cron job": {"platform": "cron"},
+            "an image": {"user_message": [{"type": "text", "text": QUESTION}]},
+        }
+        host = self.armed_host()
+        for title, changed in turns.items():
+            with self.subTest(title):
+                turn = host.start_turn(**{"user_message": QUESTION, **changed})
+                self.assertFalse(self.claimed())
+                self.assertEqual(host.call(turn, "terminal", {"command": "ls"}), MISS)
+        self.assertEqual(host.ran, [])
+
+    def test_a_newer_hosts_sub_agent_does_not_claim(self) -> None:
+        host = self.armed_host()
+        host.newer = True
+        host.start_turn(QUESTION, parent_session_id="its parent")
+        self.assertFalse(self.claimed())
+
+    def test_surrounding_blanks_and_line_ends_do_not_count(self) -> None:
+        host = self.armed_host(request="one\ntwo")
+        host.start_turn("  one\r\ntwo\n")
+        self.assertTrue(self.claimed())
+
+    def test_the_same_words_in_another_process_claim_nothing(self) -> None:
+        self.armed_host()
+        for environ in ({}, {"SESSION_CASSETTES_RUN": "b" * 24}, {"SESSION_CASSETTES_RECORD": "c" * 24}):
+            self.load(**environ).start_turn(QUESTION)
+            self.assertFalse(self.claimed())
+
+    def test_a_gateway_claims_only_an_arm_for_a_gateway(self) -> None:
+        self.arm(host="gateway")
+        self.wait()
+        self.load(SESSION_CASSETTES_RUN="a" * 24).start_turn(QUESTION)
+        self.assertFalse(self.claimed())
+        self.host.start_turn(QUESTION)
+        self.assertTrue(self.claimed())
+
+    def test_the_arm_of_a_dead_run_is_not_claimed(self) -> None:
+        arm = self.arm()
+        self.load(SESSION_CASSETTES_RUN=arm.id).start_turn(QUESTION)
+        self.assertFalse(self.claimed())
+
+    def test_an_arm_from_another_time_is_not_claimed(self) -> None:
+        for created in (time.time() - 1000, time.time() + 1000):
+            arm = self.arm(created=created)
+            self.wait()
+            self.load(SESSION_CASSETTES_RUN=arm.id).start_turn(QUESTION)
+            self.assertFalse(self.claimed())
+            self.waiting.pop().release()
+
+    def test_a_cassette_that_is_missing_changed_or_broken_binds_the_turn_to_nothing(self) -> None:
+        def remove() -> None:
+            self.store.path("shop").unlink()
+
+        def change() -> None:
+            self.keep(warnings=("changed",))
+
+        def cut() -> None:
+            self.store.path("shop").write_bytes(self.store.path("shop").read_bytes()[:-40])
+
+        for harm, told in ((remove, "failed to load"), (change, "changed between"), (cut, "failed to load")):
+            with self.subTest(harm.__name__):
+                arm = self.arm()
+                self.wait()
+                harm()
+                host = self.load(SESSION_CASSETTES_RUN=arm.id)
+                turn = host.start_turn(QUESTION)
+                self.assertEqual(host.call(turn, "terminal", {"command": "ls"}), MISS)
+                host.end_turn(turn, "8080")
+                claim = self.store.read_value(self.store.claim_path(arm.id), parse_claim)
+                ledger = self.store.read_value(self.store.ledger_path(arm.id), parse_ledger)
+                self.assertIn(told, claim.error)
+                self.assertIn(told, ledger.errors[0])
+                self.assertEqual(host.ran, [])
+                self.waiting.pop().release()
+
+    def test_other_plugin_code_or_yolo_mode_binds_the_turn_to_nothing(self) -> None:
+        host = self.armed_host(fingerprint="0" * 64)
+        turn = host.start_turn(QUESTION)
+        self.assertEqual(host.call(turn, "terminal", {"command": "ls"}), MISS)
+        self.assertIn("other plugin code", self.store.read_value(self.store.claim_path("a" * 24), parse_claim).error)
+        self.waiting.pop().release()
+        host = self.armed_host()
+        with mock.patch.dict(os.environ, {"HERMES_YOLO_MODE": "1"}):
+            turn = host.start_turn(QUESTION)
+            self.assertEqual(host.call(turn, "terminal", {"command": "ls"}), MISS)
+        self.assertIn("YOLO", self.store.read_value(self.store.claim_path("a" * 24), parse_claim).error)
+        self.assertEqual(host.ran, [])
+
+    def test_eight_threads_racing_for_one_arm_make_exactly_one_claim(self) -> None:
+        self.arm(host="gateway")
+        self.wait()
+        turns: list[Turn] = []
+        threads = [threading.Thread(target=lambda: turns.append(self.host.start_turn(QUESTION))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        answers = [self.host.call(turn, "terminal", {"command": "ls"}) for turn in turns]
+        self.assertEqual(sorted(answers), ["recorded"] + ['{"live": "terminal"}'] * 7)
+
+    def test_a_ping_that_reaches_a_model_lets_no_tool_run(self) -> None:
+        turn = self.host.start_turn("/cassette ping 0123456789abcdef")
+        self.assertEqual(self.host.call(turn, "terminal", {"command": "ls"}), MISS)
+        told = json.loads(self.store.ping_path("0123456789abcdef").read_bytes())
+        self.assertTrue(told["model"])
+        self.assertEqual(self.host.ran, [])
+
+    def test_sessions_claimed_before_a_reload_stay_closed(self) -> None:
+        self.arm(host="gateway")
+        self.wait()
+        turn = self.host.start_turn(QUESTION)
+        reloaded = self.load()
+        self.assertEqual(reloaded.call(turn, "terminal", {"command": "ls"}), MISS)
+        self.assertEqual(reloaded.ran, [])
+
+
+class Recordings(HookCase):
+    def record(self, turn: Turn, answer: str = "auth.py binds 8080") -> None:
+        self.host.tools["read_file"] = lambda args: json.dumps({"content": "1|AUTH_PORT = 8080"})
+        self.host.call(turn, "read_file", {"path": "server/auth.py"})
+        self.host.end_turn(turn, answer)
+
+    def test_the_next_turn_of_the_only_session_is_recorded_and_no_other(self) -> None:
+        self.assertIn("armed", self.host.slash("/cassette record shop"))
+        self.record(self.host.start_turn(QUESTION))
+        self.assertTrue(self.saved("shop"))
+        kept, _ = self.store.read("shop")
+        self.assertEqual((kept.request, kept.answer), (QUESTION, "auth.py binds 8080"))
+        self.assertEqual([call.tool for call in kept.calls], ["read_file"])
+        self.store.path("shop").unlink()
+        self.record(self.host.start_turn(QUESTION, first=False))
+        self.assertFalse(self.saved("shop"))
+
+    def test_an_arm_waits_on_disk_for_its_session_in_another_process(self) -> None:
+        with mock.patch.object(hooks, "session_env", return_value="20260101_000000_abcdef"):
+            self.host.slash("/cassette record shop")
+        self.host = self.load()
+        self.record(self.host.start_turn(QUESTION, session_id="20260101_999999_another"))
+        self.assertFalse(self.saved("shop"))
+        self.record(self.host.start_turn(QUESTION, session_id="20260101_000000_abcdef"))
+        self.assertTrue(self.saved("shop"))
+
+    def test_background_turns_do_not_take_a_recording(self) -> None:
+        self.host.slash("/cassette record shop")
+        for turn in (
+            self.host.start_turn(QUESTION, session_id="bg_120000_abcdef"),
+            self.host.start_turn(QUESTION, platform="subagent"),
+            self.host.start_turn("Review the conversation above and update two things: ..."),
+        ):
+            self.record(turn)
+            self.assertFalse(self.saved("shop"))
+        self.record(self.host.start_turn(QUESTION))
+        self.assertTrue(self.saved("shop"))
+
+    def test_a_stale_arm_records_nothing_and_says_so(self) -> None:
+        self.host.slash("/cassette record shop")
+        with mock.patch.object(hooks.time, "time", return_value=time.time() + 3601):
+            self.assertIn("more than an hour ago", self.host.slash("/cassette status"))
+            self.record(self.host.start_turn(QUESTION))
+            self.assertIn("more than an hour", self.host.slash("/cassette status"))
+        self.assertFalse(self.saved("shop"))
+
+    def test_stop_cancels_an_arm_and_a_running_recording(self) -> None:
+        self.host.slash("/cassette record shop")
+        self.assertIn("'shop' is not recorded", self.host.slash("/cassette stop"))
+        self.record(self.host.start_turn(QUESTION, session_id="one session"))
+        self.host.slash("/cassette record shop")
+        turn = self.host.start_turn(QUESTION, session_id="one session", first=False)
+        self.assertIn("'shop' is not recorded", self.host.slash("/cassette stop"))
+        self.record(turn)
+        self.assertFalse(self.saved("shop"))
+        self.assertIn("nothing to stop", self.host.slash("/cassette stop"))
+
+    def test_status_tells_each_state(self) -> None:
+        self.assertIn("idle", self.host.slash("/cassette status"))
+        self.host.slash("/cassette record shop")
+        self.assertIn("armed", self.host.slash("/cassette status"))
+        turn = self.host.start_turn(QUESTION)
+        self.assertIn("recording 'shop'", self.host.slash("/cassette status"))
+        self.record(turn)
+        self.assertIn("'shop' saved: 1 call", self.host.slash("/cassette status"))
+
+    def test_a_turn_without_an_answer_saves_nothing_and_keeps_what_was_there(self) -> None:
+        self.keep("shop")
+        before = self.store.path("shop").read_bytes()
+        ends = {"no answer": {"answer": ""}, "interrupted": {"answer": "x", "interrupted": True}, "failed": {"failed": True}}
+        for title, end in ends.items():
+            with self.subTest(title):
+                self.host.slash("/cassette record shop --overwrite")
+                turn = self.host.start_turn(QUESTION, session_id="one session")
+                self.host.call(turn, "read_file", {"path": "server/auth.py"})
+                self.host.end_turn(turn, **end)
+                self.host.start_turn("next", session_id=turn.session_id, first=False)
+                self.assertIn("was not saved: the turn ended without an answer", self.host.slash("/cassette status"))
+                self.assertEqual(self.store.path("shop").read_bytes(), before)
+
+    def test_hermess_notice_in_place_of_an_answer_is_no_answer(self) -> None:
+        self.host.slash("/cassette record shop")
+        turn = self.host.start_turn(QUESTION)
+        history = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ""}]
+        self.host.fire("post_llm_call", session_id=turn.session_id, turn_id=turn.turn_id,
+                       assistant_response="No reply", conversation_history=history)  # fmt: skip
+        self.assertFalse(self.saved("shop"))
+
+    def test_what_a_replay_could_not_give_again_is_refused(self) -> None:
+        refused: dict[str, Any] = {
+            "reference '@file:a.py'": "look at @file:a.py",
+            "reference '@diff'": "review @diff please",
+            "attached context": "see\n\n--- Attached Context ---\n\nfile",
+            "image": [{"type": "image_url"}],
+        }
+        for told, message in refused.items():
+            with self.subTest(told):
+                self.host.slash("/cassette record shop")
+                self.record(self.host.start_turn(message, session_id="one session"))
+                self.assertFalse(self.saved("shop"))
+                self.assertIn(told, self.host.slash("/cassette status"))
+
+    def test_an_address_is_no_reference(self) -> None:
+        for message in ("mail me@file:x", "git@github.com", "use @dataclass", "@difference"):
+            self.assertEqual(hooks.check_recordable(message), message)
+
+    def test_a_taken_name_is_refused_at_once_and_at_the_end(self) -> None:
+        self.host.slash("/cassette record shop")
+        turn = self.host.start_turn(QUESTION)
+        self.keep("shop")
+        before = self.store.path("shop").read_bytes()
+        self.record(turn)
+        self.assertEqual(self.store.path("shop").read_bytes(), before)
+        self.assertIn("was not saved: there is a cassette 'shop' already", self.host.slash("/cassette status"))
+        self.assertIn("--overwrite", self.host.slash("/cassette record shop"))
+        self.assertIn("--overwrite", self.host.slash("/cassette record SHOP"))
+
+    def test_a_host_of_many_sessions_that_names_none_is_refused(self) -> None:
+        with mock.patch.dict("sys.modules", {"tui_gateway.server": mock.Mock()}):
+            self.assertIn("does not tell a command its session", self.host.slash("/cassette record shop"))
+            self.record(self.host.start_turn(QUESTION))
+        self.assertFalse(self.saved("shop"))
+
+    def test_an_older_host_of_many_sessions_that_names_the_wrong_one_is_refused(self) -> None:
+        for version, refused in (("0.19.0", True), ("0.20.1", True), ("0.22.2", False), ("0.23.1", False), ("", True)):
+            with mock.patch.object(hooks, "hermes_version", return_value=version), mock.patch.dict(
+                "sys.modules", {"tui_gateway.server": mock.Mock()}
+            ), mock.patch.object(hooks, "session_env", return_value="20260101_000000_abcdef"):
+                told = self.host.slash("/cassette record shop")
+            self.assertEqual("does not tell" in told, refused, version)
+
+    def test_an_unknown_folder_is_said_and_has_no_snapshot(self) -> None:
+        with mock.patch.dict(os.environ, {"TERMINAL_ENV": "docker"}):
+            self.host.slash("/cassette record shop")
+            self.record(self.host.start_turn(QUESTION))
+        kept, _ = self.store.read("shop")
+        self.assertEqual((kept.cwd, len(kept.snapshot.files)), ("", 0))
+        self.assertIn("the session's working directory is not known: there is no snapshot", kept.warnings)
+
+    def test_a_full_disk_costs_the_recording_and_nothing_else(self) -> None:
+        self.host.slash("/cassette record shop")
+        turn = self.host.start_turn(QUESTION)
+        with mock.patch.object(Store, "save", side_effect=CassetteError("cannot write: disk full")):
+            self.record(turn)
+        self.assertEqual(self.host.raised, [])
+        self.assertIn("disk full", self.host.slash("/cassette status"))
+
+    def test_nothing_is_stored_for_a_session_that_is_not_bound(self) -> None:
+        before = sorted(self.store.root.rglob("*"))
+        for first in (True, False):
+            self.record(self.host.start_turn(QUESTION, session_id="20260101_000000_abcdef", first=first))
+        self.assertEqual(sorted(self.store.root.rglob("*")), before)
+
+    def test_a_hook_never_raises_whatever_it_is_given(self) -> None:
+        odd: list[Any] = [None, 7, [], {}, object(), "x"]
+        for value in odd:
+            for hook in ("pre_llm_call", "post_llm_call"):
+                self.host.fire(hook, session_id=value, turn_id=value, user_message=value, is_first_turn=value,
+                               assistant_response=value, conversation_history=value, platform=value)  # fmt: skip
+        self.assertEqual(self.host.raised, [])
+
+
+class Judgement(unittest.TestCase):
+    """Which of a turn's calls are kept."""
+
+    @staticmethod
+    def slot(tool: str, args: Any, result: Any = "out", done: bool = True) -> Any:
+        from session_cassettes.middleware import Slot
+
+        return Slot(tool, args, result, done)
+
+    def test_after_a_foreign_command_no_later_terminal_output_is_kept(self) -> None:
+        slots = [
+            self.slot("terminal", {"command": "git log -3"}),
+            self.slot("terminal", {"command": "make clean"}),
+            self.slot("terminal", {"command": "git log -3"}),
+            self.slot("read_file", {"path": "a"}),
+        ]
+        calls, not_kept, warnings = hooks.judge_calls(slots)
+        self.assertEqual([call.tool for call in calls], ["terminal", "read_file"])
+        self.assertEqual(not_kept, ["terminal", "terminal"])
+        self.assertIn("may not replay cleanly", warnings[0])
+
+    def test_what_is_not_kept_is_noted_by_name_only(self) -> None:
+        calls, not_kept, warnings = hooks.judge_calls([self.slot("write_file", {"path": "SECRET-arg"}, "SECRET-out")])
+        self.assertEqual((calls, not_kept), ([], ["write_file"]))
+        self.assertNotIn("SECRET", " ".join(warnings))
+
+    def test_a_result_that_never_came_is_not_kept(self) -> None:
+        self.assertEqual(hooks.judge_calls([self.slot("read_file", {"path": "a"}, None, done=False)])[0], [])
+
+    def test_the_notice_of_a_repeated_call_is_no_evidence(self) -> None:
+        stub = json.dumps({"status": "unchanged", "message": "File unchanged since last read.", "path": "a",
+                           "dedup": True, "content_returned": False})  # fmt: skip
+        calls, _, warnings = hooks.judge_calls([self.slot("read_file", {"path": "a"}, stub)])
+        self.assertEqual(calls, [])
+        self.assertIn("notice of a repeated call", " ".join(warnings))
+
+    def test_results_beyond_the_turns_limit_are_not_kept(self) -> None:
+        big = "x" * (2 * 1024 * 1024)
+        calls, not_kept, _ = hooks.judge_calls([self.slot("web_search", {"query": str(n)}, big) for n in range(8)])
+        self.assertEqual((len(calls), len(not_kept)), (6, 2))
+
+
+class Facts(HookCase):
+    def test_the_version_is_the_manifests_and_the_fingerprint_follows_the_code(self) -> None:
+        root = Path(hooks.__file__).resolve().parent
+        manifest = (root / "plugin.yaml").read_text("utf-8")
+        facts = hooks.plugin_facts()
+        self.assertIn(f"version: {facts.plugin}\n", manifest)
+        self.assertRegex(facts.fingerprint, r"\A[0-9a-f]{64}\Z")
+        self.assertEqual(facts.fingerprint, hooks.plugin_facts().fingerprint)
+
+    def test_every_way_of_saying_yes_is_yolo(self) -> None:
+        for value in ("1", "true", "YES", "on", "2", "anything"):
+            self.assertTrue(hooks.yolo_set({"HERMES_YOLO_MODE": value}), value)
+        for value in ("", "0", "false", "No", " off "):
+            self.assertFalse(hooks.yolo_set({"HERMES_YOLO_MODE": value}), value)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,412 @@
+"""The middleware: what passes through, what is recorded, what is replayed, and that no tool runs in a replay."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import threading
+import unittest
+from typing import Any
+from unittest import mock
+
+from tests.support import FakeHost, load_plugin
+
+load_plugin()
+from session_cassettes import middleware  # noqa: E402
+from session_cassettes.cassette_store import (  # noqa: E402
+    CALL_LIMIT,
+    REPLAY_LIMIT,
+    Arm,
+    Call,
+    Cassette,
+    Facts,
+    Host,
+    Ledger,
+    Snapshot,
+    SnapshotFile,
+)
+from session_cassettes.middleware import MISS, Bindings, Recording, Replay, call_key  # noqa: E402
+from session_cassettes.snapshot import Workspace  # noqa: E402
+
+FACTS = Facts("1.0.0", "f" * 64, 1, False, "0.19.0")
+ARM = Arm("a" * 24, "run", "shop", "where?", "process", 0.0, 900.0, "1.0.0", "f" * 64)
+ROOT = "/work/shop"
+AUTH = "AUTH_PORT = 8080\n"
+TOOLS = (
+    "terminal", "write_file", "patch", "execute_code", "delegate_task", "read_file", "search_files", "web_search",
+    "web_extract", "skill_view", "skills_list", "session_search", "todo", "memory", "mcp_github_delete", "no such tool",
+    "", "tool_call", "process", "cronjob", "browser_navigate",
+)  # fmt: skip
+
+
+def cassette(*calls: Call, **changes: Any) -> Cassette:
+    snapshot = Snapshot({"server/auth.py": SnapshotFile(AUTH, len(AUTH))})
+    made = {"request": "where?", "answer": "8080", "cwd": ROOT, "host": Host("0.19.0", "linux", "rg"), **changes}
+    return Cassette("shop", calls=calls, snapshot=snapshot, pins=("8080",), **made)
+
+
+class MiddlewareCase(unittest.TestCase):
+    """A fake host with the middleware alone."""
+
+    def setUp(self) -> None:
+        self.bindings = Bindings()
+        self.host = FakeHost()
+        self.host.ctx.register_middleware("tool_execution", lambda **kw: self.bindings.tool_execution(**kw))
+        self.turn = self.host.start_turn("where?")
+
+    def replay(self, kept: Cassette | None = None, error: str = "") -> Replay:
+        workspace = Workspace(kept.cwd) if kept is not None and kept.cwd else None
+        made = Replay(ARM, self.turn.turn_id, self.turn.session_id, "m", FACTS, kept, workspace, error)
+        self.bindings.replay(made)
+        return made
+
+    def record(self) -> Recording:
+        made = Recording("shop", self.turn.turn_id, self.turn.session_id)
+        self.bindings.record(made)
+        return made
+
+
+class PassingThrough(MiddlewareCase):
+    def test_an_unbound_session_gets_the_very_object_that_its_tool_returned(self) -> None:
+        for result in ("text", {"_multimodal": True}, None, 7, ["a"], b"bytes"):
+            self.host.tools["x"] = lambda _, result=result: result
+            self.assertIs(self.host.call(self.turn, "x"), result)
+
+    def test_what_a_tool_raises_reaches_the_host_as_it_is(self) -> None:
+        error = ValueError("broken tool")
+        self.host.tools["x"] = mock.Mock(side_effect=error)
+        for bind in (lambda: None, self.record):
+            bind()
+            with self.assertRaises(ValueError) as raised:
+                self.host.call(self.turn, "x")
+            self.assertIs(raised.exception, error)
+        self.assertEqual(len(self.host.ran), 2)
+
+    def test_only_a_bounded_number_of_turns_is_remembered(self) -> None:
+        with mock.patch.object(middleware, "SEEN_LIMIT", 3):
+            for number in range(10):
+                self.host.call(self.turn, "x", turn_id=f"turn-{number}")
+        self.assertEqual(list(self.bindings._seen), ["turn-7", "turn-8", "turn-9"])
+
+    def test_other_sessions_run_their_tools_while_one_is_replayed(self) -> None:
+        self.replay(cassette())
+        other = self.host.start_turn("something else")
+        self.assertEqual(self.host.call(other, "terminal"), '{"live": "terminal"}')
+        self.assertEqual(len(self.host.ran), 1)
+
+
+class Recordings(MiddlewareCase):
+    def test_calls_are_kept_in_the_order_in_which_they_started(self) -> None:
+        recording = self.record()
+        for number in range(5):
+            self.host.call(self.turn, "read_file", {"path": f"{number}.txt"})
+        self.assertEqual([slot.args["path"] for slot in recording.close()], [f"{n}.txt" for n in range(5)])
+
+    def test_the_nested_second_run_of_a_batched_call_is_no_second_record(self) -> None:
+        recording = self.record()
+        self.host.call(self.turn, "read_file", {"path": "a"}, tool_call_id="call_1", nested=True)
+        self.host.call(self.turn, "read_file", {"path": "a"}, tool_call_id="call_1", nested=True)
+        self.assertEqual(len(recording.close()), 2)
+        self.assertEqual(len(self.host.ran), 2)
+
+    def test_parallel_calls_that_share_an_id_are_records_of_their_own(self) -> None:
+        recording = self.record()
+        gate = threading.Barrier(4)
+        self.host.tools["x"] = lambda args: (gate.wait(5), str(args["n"]))[1]
+        threads = [
+            threading.Thread(target=self.host.call, args=(self.turn, "x", {"n": n}, "call_0"), kwargs={"nested": True})
+            for n in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        slots = recording.close()
+        self.assertEqual(sorted((slot.args["n"], slot.result) for slot in slots), [(n, str(n)) for n in range(4)])
+
+    def test_arguments_that_the_host_changes_later_are_kept_as_they_came(self) -> None:
+        recording = self.record()
+        self.host.tools["x"] = lambda args: args.update(path="changed") or "ok"
+        self.host.call(self.turn, "x", {"path": "as asked"})
+        self.assertEqual(recording.close()[0].args, {"path": "as asked"})
+
+    def test_a_result_that_the_host_changes_later_is_kept_as_it_came(self) -> None:
+        recording, result = self.record(), {"_multimodal": True, "parts": [1]}
+        self.host.tools["x"] = lambda _: result
+        self.assertIs(self.host.call(self.turn, "x"), result)
+        result["parts"].append(2)
+        self.assertEqual(recording.close()[0].result["parts"], [1])
+
+    def test_calls_of_other_turns_with_the_same_session_are_not_recorded(self) -> None:
+        recording = self.record()
+        self.host.call(self.turn, "x", turn_id="the background review")
+        self.host.call(None, "x")
+        self.assertEqual(recording.close(), [])
+        self.assertEqual(len(self.host.ran), 2)
+
+    def test_a_recorder_that_fails_costs_neither_the_result_nor_the_turn(self) -> None:
+        for broken in ("_begin", "_end"):
+            with self.subTest(broken):
+                recording = self.record()
+                with mock.patch.object(copy, "deepcopy", side_effect=MemoryError):
+                    self.assertEqual(self.host.call(self.turn, "x", {"a": 1}), '{"live": "x"}')
+                self.assertEqual(len(recording.faults), 1)
+        self.assertEqual(self.host.raised, [])
+
+    def test_a_result_that_comes_after_the_end_is_no_part_of_it(self) -> None:
+        recording = self.record()
+        slots: list[Any] = []
+        self.host.tools["x"] = lambda _: slots.extend(recording.close()) or "late"
+        self.assertEqual(self.host.call(self.turn, "x"), "late")
+        self.assertFalse(slots[0].done)
+
+
+class Replays(MiddlewareCase):
+    def test_no_tool_of_any_name_ever_runs(self) -> None:
+        cases = {"full": cassette(Call("terminal", {"command": "ls"}, "out")), "none": None, "no folder": cassette(cwd="")}
+        odd_args: list[Any] = [{}, None, [], "text", 7, {"path": object()}, {"path": None}, {"pattern": "("}, {1: 2}]
+        for title, kept in cases.items():
+            with self.subTest(title):
+                self.turn = self.host.start_turn("where?")
+                self.replay(kept, "" if kept else "gone")
+                for tool in TOOLS:
+                    for args in odd_args:
+                        self.assertIsInstance(self.host.call(self.turn, tool, args), str)
+        self.assertEqual(self.host.ran, [])
+        self.assertEqual(self.host.raised, [])
+
+    def test_an_internal_error_is_a_miss_and_taints_the_ledger(self) -> None:
+        for broken in ("call_key", "_plain", "Answered", "CALL_LIMIT"):
+            with self.subTest(broken):
+                self.turn = self.host.start_turn("where?")
+                replay = self.replay(cassette(Call("x", {}, "out")))
+                with mock.patch.object(middleware, broken, side_effect=RuntimeError("boom")):
+                    self.assertEqual(self.host.call(self.turn, "x"), MISS)
+                self.assertTrue(replay.finish("s", "8080").errors)
+        self.assertEqual(self.host.ran, [])
+
+    def test_no_tool_runs_when_even_noting_the_error_fails(self) -> None:
+        replay = self.replay(cassette())
+        with mock.patch.object(Replay, "_answer", side_effect=RecursionError), mock.patch.object(
+            Replay, "_fault", side_effect=RecursionError
+        ):
+            self.assertEqual(self.host.call(self.turn, "terminal"), MISS)
+        self.assertEqual(self.host.ran, [])
+        self.assertIn("a tool call came that could not be logged", replay.finish("s", "8080").errors)
+
+    def test_ids_that_are_no_strings_run_no_tool_once_a_replay_was_here(self) -> None:
+        self.replay(cassette())
+        self.assertEqual(self.host.call(self.turn, "terminal", turn_id=[], session_id={}), MISS)  # type: ignore[arg-type]
+        self.assertEqual(self.host.ran, [])
+
+    def test_a_hit_returns_the_recorded_result_itself(self) -> None:
+        replay = self.replay(cassette(Call("terminal", {"command": "ls"}, "out")))
+        self.assertEqual(self.host.call(self.turn, "terminal", {"command": "ls"}), "out")
+        logged = replay.finish(self.turn.session_id, "8080").calls[0]
+        self.assertEqual((logged.how, logged.recorded, logged.repeat), ("hit", 0, 1))
+
+    def test_the_nth_repeat_gets_the_nth_result_and_then_the_last_again(self) -> None:
+        calls = [Call("terminal", {"command": "git log"}, f"out {n}") for n in range(3)]
+        replay = self.replay(cassette(*calls))
+        got = [self.host.call(self.turn, "terminal", {"command": "git log"}) for _ in range(5)]
+        self.assertEqual(got, ["out 0", "out 1", "out 2", "out 2", "out 2"])
+        logged = replay.finish(self.turn.session_id, "x").calls
+        self.assertEqual([call.repeat for call in logged], [1, 2, 3, 4, 5])
+        self.assertEqual(logged[2].reason, "")
+        self.assertIn("asked 4 times, recorded 3", logged[3].reason)
+
+    def test_a_read_that_was_not_recorded_is_synthesized_from_the_snapshot(self) -> None:
+        replay = self.replay(cassette())
+        self.assertIn("8080", self.host.call(self.turn, "read_file", {"path": "server/auth.py"}))
+        self.assertEqual(replay.finish("s", "x").calls[0].how, "synthesized")
+
+    def test_a_miss_tells_the_person_the_nearest_call_and_what_differs(self) -> None:
+        recorded = [Call("terminal", {"command": "git log -3"}, "a"), Call("terminal", {"command": "ls"}, "b")]
+        replay = self.replay(cassette(*recorded))
+        self.assertEqual(self.host.call(self.turn, "terminal", {"command": "git log -5"}), MISS)
+        miss = replay.finish("s", "x").calls[0]
+        self.assertEqual(miss.reason, "this call was not recorded")
+        self.assertEqual(miss.nearest, 'nearest recorded call: command was "git log -3"')
+
+    def test_the_miss_is_short_and_no_failure_to_the_loop_guard(self) -> None:
+        self.assertIn("cassette miss", MISS)
+        self.assertLess(len(MISS), 80)
+        self.assertNotIn('"error"', MISS.lower())
+        self.assertNotIn("failed", MISS.lower())
+
+    def test_a_turn_is_followed_into_a_new_session_id_and_both_are_closed(self) -> None:
+        replay = self.replay(cassette(Call("x", {}, "out")))
+        self.assertEqual(self.host.call(self.turn, "x", session_id="after the split"), "out")
+        ledger = replay.finish("after the split", "8080")
+        self.assertEqual(ledger.sessions, (self.turn.session_id, "after the split"))
+        self.bindings.drop_replay(replay.turn)
+        for session in ledger.sessions:
+            late = self.host.start_turn("Review the conversation above", session_id=session, first=False)
+            self.assertEqual(self.host.call(late, "memory"), MISS)
+        self.assertEqual(self.host.ran, [])
+
+    def test_a_call_that_started_before_the_claim_is_found_out(self) -> None:
+        self.host.call(self.turn, "terminal")
+        self.assertEqual(self.replay(cassette()).finish("s", "x").live, 1)
+
+    def test_a_call_that_starts_while_the_claim_lands_is_replayed_or_found_out(self) -> None:
+        for seed in range(200):
+            host, bindings = FakeHost(), Bindings()
+            host.ctx.register_middleware("tool_execution", bindings.tool_execution)
+            turn = host.start_turn("where?")
+            replay = Replay(ARM, turn.turn_id, turn.session_id, "m", FACTS, cassette(), Workspace(ROOT))
+            gate = threading.Barrier(2)
+
+            def claim(gate: threading.Barrier = gate, bindings: Bindings = bindings, replay: Replay = replay) -> None:
+                gate.wait(5)
+                bindings.replay(replay)
+
+            thread = threading.Thread(target=claim)
+            thread.start()
+            gate.wait(5)
+            host.call(turn, "terminal")
+            thread.join(5)
+            if host.ran:
+                self.assertEqual(replay.live, 1, f"seed {seed}: a live call went unnoticed")
+
+    def test_after_the_limit_every_call_is_a_miss_and_the_log_is_cut(self) -> None:
+        replay = self.replay(cassette(Call("x", {}, "out")))
+        for _ in range(CALL_LIMIT):
+            self.host.call(self.turn, "x")
+        self.assertFalse(replay._truncated)
+        self.assertEqual(self.host.call(self.turn, "x"), MISS)
+        ledger = replay.finish("s", "x")
+        self.assertTrue(ledger.truncated)
+        self.assertEqual(len(ledger.calls), CALL_LIMIT)
+        self.assertEqual(ledger.errors, ())
+
+    def test_the_oldest_of_too_many_unfinished_replays_lets_go_of_its_cassette(self) -> None:
+        turns = [self.host.start_turn("where?") for _ in range(REPLAY_LIMIT + 1)]
+        replays = []
+        for self.turn in turns:
+            replays.append(self.replay(cassette(Call("x", {}, "out"))))
+        self.assertEqual([one.evicted for one in replays], [True] + [False] * REPLAY_LIMIT)
+        self.assertEqual([self.host.call(turn, "x") for turn in turns], [MISS] + ["out"] * REPLAY_LIMIT)
+        self.assertTrue(replays[0].finish("s", "x").evicted)
+        self.assertEqual(self.host.ran, [])
+
+    def test_sixteen_threads_get_their_own_answers_and_each_is_logged(self) -> None:
+        calls = [Call("x", {"n": n}, f"out {n}") for n in range(50)]
+        replay = self.replay(cassette(*calls))
+        wrong: list[Any] = []
+
+        def ask(seed: int) -> None:
+            order = list(range(50))
+            random.Random(seed).shuffle(order)
+            for n in order:
+                if (got := self.host.call(self.turn, "x", {"n": n})) != f"out {n}":
+                    wrong.append(got)
+
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        ledger: Ledger = replay.finish("s", "x")
+        self.assertEqual(wrong, [])
+        self.assertEqual(len(ledger.calls), 16 * 50)
+        self.assertEqual((ledger.errors, self.host.ran), ((), []))
+
+    def test_parallel_calls_get_the_same_answers_in_every_order_of_arrival(self) -> None:
+        calls = [Call("x", {"n": n}, f"out {n}") for n in range(6)]
+        for seed in range(20):
+            self.turn = self.host.start_turn("where?")
+            self.replay(cassette(*calls))
+            order = list(range(6))
+            random.Random(seed).shuffle(order)
+            self.assertEqual([self.host.call(self.turn, "x", {"n": n}) for n in order], [f"out {n}" for n in order])
+
+    def test_a_call_still_being_answered_at_the_end_taints_the_ledger(self) -> None:
+        replay = self.replay(cassette())
+        ledgers = []
+        with mock.patch.object(Replay, "_look_up", side_effect=lambda *_: ledgers.append(replay.finish("s", "x")) or 1 / 0):
+            self.host.call(self.turn, "x")
+        self.assertIn("a tool call was still being answered when the turn ended", ledgers[0].errors)
+
+
+class DedicatedProcess(MiddlewareCase):
+    """A process that exists for one replay."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.bindings = Bindings(locked=True)
+
+    def test_no_tool_runs_even_when_nothing_was_claimed(self) -> None:
+        for turn in (self.turn, None):
+            for tool in TOOLS:
+                self.assertEqual(self.host.call(turn, tool), MISS)
+        self.assertEqual(self.host.ran, [])
+
+    def test_a_claimed_turn_is_answered_and_nothing_else(self) -> None:
+        self.replay(cassette(Call("x", {}, "out")))
+        self.assertEqual(self.host.call(self.turn, "x"), "out")
+        self.assertEqual(self.host.call(None, "x"), MISS)
+        self.assertEqual(self.host.ran, [])
+
+
+class CallKeys(unittest.TestCase):
+    HOST = Host("0.19.0", "linux", "rg")
+
+    def key(self, tool: str, args: Any, workspace: Workspace | None = None) -> str:
+        return call_key(tool, args, workspace or Workspace(ROOT, ("/link/shop",)), self.HOST)
+
+    def test_every_spelling_of_one_call_has_one_key(self) -> None:
+        spellings = (
+            {"path": "server/auth.py"}, {"path": "./server/auth.py"}, {"path": f"{ROOT}/server/auth.py"},
+            {"path": "/link/shop/server/../server/auth.py"}, {"path": "server//auth.py", "offset": 1},
+            {"limit": "500", "offset": "1", "path": "server/auth.py"}, {"path": "server/auth.py", "limit": 500},
+        )  # fmt: skip
+        self.assertEqual(len({self.key("read_file", args) for args in spellings}), 1)
+
+    def test_every_windows_spelling_of_one_call_has_one_key(self) -> None:
+        workspace = Workspace("C:\\work\\shop", windows=True, fold_case=True)
+        forms = ("server\\auth.py", "SERVER/auth.py", "c:/work/shop/server/auth.py", "/c/work/shop/server/auth.py",
+                 "C:\\WORK\\SHOP\\server\\auth.py", ".\\server\\.\\auth.py")  # fmt: skip
+        self.assertEqual(len({self.key("read_file", {"path": form}, workspace) for form in forms}), 1)
+
+    def test_what_carries_meaning_is_never_dropped(self) -> None:
+        different = (
+            ("read_file", {"path": "a"}), ("read_file", {"path": "A"}), ("read_file", {"path": "a", "offset": 2}),
+            ("read_file", {"path": "a", "limit": 10}), ("read_file", {"path": "../a"}),
+            ("search_files", {"pattern": "a"}), ("search_files", {"pattern": "a "}),
+            ("search_files", {"pattern": "a", "output_mode": "count"}), ("search_files", {"pattern": "a", "path": "b"}),
+            ("web_search", {"query": "x"}), ("web_search", {"query": "X"}), ("web_search", {"query": "x", "limit": 3}),
+            ("session_search", {"query": "1"}), ("session_search", {"query": 1}), ("skill_view", {"name": "x"}),
+            ("terminal", {"command": "ls"}), ("terminal", {"command": "ls", "workdir": "/tmp"}),
+            ("terminal", {"command": "ls", "timeout": 5}), ("mcp_x", {"id": 1}), ("mcp_x", {"id": 2}),
+            ("mcp_x", {"id": True}), ("mcp_x", {"date": "2026-01-01"}), ("mcp_x", {"date": "2026-01-02"}),
+        )  # fmt: skip
+        keys = [self.key(tool, args) for tool, args in different]
+        self.assertEqual(len(set(keys)), len(keys))
+
+    def test_random_orders_and_defaults_never_change_a_key(self) -> None:
+        defaults = {"target": "content", "path": ".", "limit": 50, "offset": 0, "output_mode": "content", "context": 0}
+        rng = random.Random(7)
+        for _ in range(300):
+            args = {"pattern": rng.choice("abc"), **{k: v for k, v in defaults.items() if rng.random() < 0.5}}
+            items = list(args.items())
+            rng.shuffle(items)
+            spelled = {k: str(v) if isinstance(v, int) and rng.random() < 0.5 else v for k, v in items}
+            self.assertEqual(self.key("search_files", spelled), self.key("search_files", {"pattern": args["pattern"]}))
+
+    def test_a_default_that_is_spelled_out_is_the_call_without_it(self) -> None:
+        self.assertEqual(
+            self.key("terminal", {"command": "ls", "timeout": "180", "background": False, "workdir": None}),
+            self.key("terminal", {"command": "ls"}),
+        )
+        self.assertEqual(self.key("web_search", {"query": "x", "limit": 5}), self.key("web_search", {"query": "x"}))
+        self.assertNotEqual(self.key("mcp_x", {"limit": 5}), self.key("mcp_x", {}))
+        self.assertNotEqual(self.key("terminal", {"command": "ls", "background": 0}), self.key("terminal", {"command": "ls"}))
+
+    def test_a_key_is_json_after_the_tool_name(self) -> None:
+        self.assertEqual(json.loads(self.key("mcp_x", {"b": 1, "a": 2}).split(" ", 1)[1]), {"a": 2, "b": 1})
+
+
+if __name__ == "__main__":
+    unittest.main()

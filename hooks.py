@@ -397,13 +397,15 @@ class Plugin:
                 cassette, error = None, "the cassette changed between the command and its session"
         except CassetteError as failure:
             error = f"the cassette failed to load: {failure}"
+        except Exception as failure:  # not even a lack of memory may let the turn run live
+            error = f"the cassette failed to load: {type(failure).__name__}"
         if self.facts.fingerprint != arm.fingerprint:
             cassette, error = None, "the session's process runs other plugin code than this command's"
         if yolo_set(os.environ):
             cassette, error = None, "HERMES_YOLO_MODE is set in the session's process"
-        if cassette is not None and cassette.cwd:
-            workspace = replay_workspace(cassette, arm.folder)
         try:
+            if cassette is not None and cassette.cwd:
+                workspace = replay_workspace(cassette, arm.folder)
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error)
         except Exception as failure:
             error = f"the cassette could not be made ready: {type(failure).__name__}"

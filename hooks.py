@@ -401,7 +401,7 @@ class Plugin:
             error = f"the cassette failed to load: {type(failure).__name__}"
         if self.facts.fingerprint != arm.fingerprint:
             cassette, error = None, "the session's process runs other plugin code than this command's"
-        if yolo_set(os.environ):
+        if self.facts.yolo or yolo_set(os.environ):  # Hermes keeps the value it started with
             cassette, error = None, "HERMES_YOLO_MODE is set in the session's process"
         try:
             if cassette is not None and cassette.cwd:
@@ -536,7 +536,7 @@ class Plugin:
             raise CassetteError("a ping comes from hermes cassette run")
         store = self.store()
         store.prepare()
-        facts = replace(self.facts, pid=os.getpid(), yolo=yolo_set(os.environ))
+        facts = replace(self.facts, pid=os.getpid(), yolo=self.facts.yolo or yolo_set(os.environ))
         write_atomically(store.ping_path(nonce), to_json({"facts": vars(facts), "model": model}))
         return f"session-cassettes {facts.plugin} {facts.fingerprint[:12]}"
 

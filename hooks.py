@@ -291,6 +291,7 @@ class Plugin:
                 claim = store.read_value(path, parse_claim)
                 if claim and claim.facts.pid == os.getpid():
                     self.bindings.close_session(claim.session)
+                    self.bindings.close_turn(claim.turn)  # its session's id may have changed since
         except Exception as error:
             log.debug("earlier claims could not be read: %s", error)
 

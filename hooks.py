@@ -320,7 +320,8 @@ class Plugin:
         try:
             answer = assistant_response if isinstance(assistant_response, str) else ""
             if replayed := self.bindings.replay_of(turn_id):
-                self._replay_ends(replayed, session_id, answer)
+                # Hermes's notice in an answer's place must not be graded as one.
+                self._replay_ends(replayed, session_id, "" if answer_is_missing(conversation_history) else answer)
             elif recording := self.bindings.recording_of(turn_id):
                 self._recording_ends(recording, session_id, answer, conversation_history)
         except Exception as error:

@@ -740,25 +740,40 @@ def host_kind(ctx: Any) -> str:
     return "gateway" if callable(getattr(ctx, "session_cwd", None)) else "process"
 
 
+@dataclass
+class Slot:
+    """The one waiting place of the profile, taken by this command.
+
+    `abandoned` says that the child was stopped, or still runs: its session may
+    yet start in a gateway, where the arm keeps it from running live.
+    """
+
+    lock: FileLock
+    abandoned: bool = False
+
+
 @contextlib.contextmanager
-def _armed(store: Store, arm: Arm) -> Iterator[FileLock]:
+def _armed(store: Store, arm: Arm) -> Iterator[Slot]:
     """Put an arm in the one waiting place of the profile, and clean up after it.
 
     :raises CassetteError: if another run waits there.
     """
-    slot = store.waiting()
-    if not slot.try_acquire():
+    slot = Slot(store.waiting())
+    if not slot.lock.try_acquire():
         raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
     try:
+        if store.waiting().try_acquire():
+            raise CassetteError(f"the file system of {store.root} keeps no locks: put Hermes's home on a local disk")
         with store.lock():
             write_atomically(store.arm_path, to_json(arm))  # an arm lying there belongs to the dead
         yield slot
     finally:
         with contextlib.suppress(CassetteError), store.lock():
             left = store.read_value(store.arm_path, parse_arm)
-            if left is not None and left.id == arm.id:
+            orphan = slot.abandoned and arm.host == "gateway" and arm.kind == "run"
+            if left is not None and left.id == arm.id and not orphan:
                 store.arm_path.unlink(missing_ok=True)
-        slot.release()
+        slot.lock.release()
         for path in (store.claim_path(arm.id), store.ledger_path(arm.id)):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -833,7 +848,7 @@ def _at_least(version: str, major: int, minor: int) -> bool:
 
 
 def _run_child(
-    plugin: Plugin, store: Store, arm: Arm, slot: FileLock, options: argparse.Namespace, folder: str, screen: Screen
+    plugin: Plugin, store: Store, arm: Arm, slot: Slot, options: argparse.Namespace, folder: str, screen: Screen
 ) -> Child:
     """Start the session that an arm waits for, and wait for its end."""
     hermes = find_hermes(sys.argv[0])
@@ -848,13 +863,15 @@ def _run_child(
     def waiting() -> None:
         claimed = store.claim_path(arm.id).exists()
         if claimed:
-            slot.release()  # the next run may arm while this one goes on
+            slot.lock.release()  # the next run may arm while this one goes on
         what = "the model" if claimed else "a session"
         screen.progress(f"waiting for {what} ({time.monotonic() - started:.0f} s) ...")
 
+    slot.abandoned = True
     code, timed_out, printed, told = run_process(
         words, folder, child_environment(os.environ, **added), arm.timeout, waiting
     )
+    slot.abandoned = timed_out
     sessions = re.findall(r"^session_id: (\S+)\s*$", told, re.MULTILINE)
     return Child(code, timed_out, sessions[-1] if sessions else "", printed)
 

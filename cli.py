@@ -325,23 +325,23 @@ def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     def change(pins: tuple[str, ...]) -> tuple[str, ...]:
         if options.cassette_remove:
             if pin not in pins:
-                raise CassetteError(f"{options.cassette!r} has no pin {pin!r}: its pins are {_listed(pins)}")
+                raise CassetteError(f'{options.cassette} has no pin "{pin}": its pins are {_listed(pins)}')
             return tuple(one for one in pins if one != pin)
         if pin in pins:
-            raise CassetteError(f"{options.cassette!r} has the pin {pin!r} already")
+            raise CassetteError(f'{options.cassette} has the pin "{pin}" already')
         return (*pins, pin)
 
     pins = plugin.store().change_pins(options.cassette, change)
     verb = "unpinned" if options.cassette_remove else "pinned"
-    screen.print(f"{verb} {pin!r}; {options.cassette} has {len(pins)} pin{'s' * (len(pins) != 1)}")
+    screen.print(f'{verb} "{pin}"; {options.cassette} has {len(pins)} pin{"s" * (len(pins) != 1)}')
     cassette, _ = plugin.store().read(options.cassette)
     if not options.cassette_remove and not pin_holds(pin, cassette.answer):
-        screen.print(f"note: the recorded answer itself does not hold {pin!r}")
+        screen.print(f'note: the recorded answer itself does not hold "{pin}"')
     return 0
 
 
 def _listed(pins: Sequence[str]) -> str:
-    return ", ".join(repr(pin) for pin in pins) or "none"
+    return ", ".join(f'"{pin}"' for pin in pins) or "none"
 
 
 # list and show

@@ -263,6 +263,7 @@ class Turn:
     platform: str
     model: str
     parent: str
+    earlier: int              #: messages of the conversation before this turn's request
 
 
 class Plugin:
@@ -301,14 +302,14 @@ class Plugin:
 
     def pre_llm_call(
         self, session_id: str = "", turn_id: str = "", user_message: Any = "", is_first_turn: bool = False,
-        model: str = "", platform: str = "", parent_session_id: str = "", **_: Any,
+        model: str = "", platform: str = "", parent_session_id: str = "", conversation_history: Any = None, **_: Any,
     ) -> None:  # fmt: skip
         """A turn starts: claim what waits for it (Hermes's `pre_llm_call`)."""
         started = time.monotonic()
         try:
             turn = Turn(
                 str(session_id or ""), str(turn_id or ""), user_message, bool(is_first_turn), str(platform or ""),
-                str(model or ""), str(parent_session_id or ""),
+                str(model or ""), str(parent_session_id or ""), earlier_messages(conversation_history),
             )  # fmt: skip
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
@@ -543,6 +544,10 @@ class Plugin:
             recording.request = check_recordable(turn.message)
         except CassetteError as error:
             return self._recording_fails(recording, str(error))
+        if turn.earlier:
+            recording.faults.append(
+                "the request came in the middle of a conversation, which a replay starts without"
+            )
         self.bindings.record(recording)
         self._note(recording, "recording", "")
 
@@ -609,6 +614,14 @@ def _command_lives(store: Store) -> bool:
     return True
 
 
+def earlier_messages(history: Any) -> int:
+    """Count what people and assistants said before the request that ends a history."""
+    if not isinstance(history, Sequence):
+        return 0
+    spoken = [one for one in history if isinstance(one, Mapping) and one.get("role") in ("user", "assistant")]
+    return max(0, len(spoken) - 1)
+
+
 def is_review(message: Any) -> bool:
     """Whether a turn is Hermes's own review of the conversation (0.19 and 0.20 call hooks for it)."""
     return isinstance(message, str) and message.startswith("Review the conversation above")
@@ -669,7 +682,7 @@ def answer_is_missing(history: Any) -> bool:
 def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd: str, plugin: str) -> Cassette:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
     calls, not_kept, warnings = judge_calls(slots)
-    warnings += [f"recording fault: {fault}" for fault in recording.faults]
+    warnings += recording.faults
     host = Host(hermes=hermes_version(), platform=sys.platform, search="rg" if shutil.which("rg") else "grep")
     snapshot, aliases = Snapshot(), ()
     if cwd:

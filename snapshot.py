@@ -25,7 +25,7 @@ import time
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
@@ -51,6 +51,7 @@ SECRET_NAMES = (
     "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml",
     "auth.json", "token.json", "tokens.json",
 )
+_SECRET_NAME = re.compile("|".join(map(translate, SECRET_NAMES)))
 
 Redactor = Callable[[str, bool], "str | None"]
 
@@ -119,7 +120,7 @@ class Workspace:
             stream (`a.txt:x`) or a name of dots only.
         """
         for root in self._roots:
-            start = self._place(base, root)
+            start = self._place(base, root) if base else root
             place = start and self._place(path, start)
             inside = place and self._inside(place)
             if inside is not None:
@@ -267,7 +268,7 @@ _POSIX_PIECE = re.compile(
     _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\.")
 # Windows may mean Git Bash, cmd or PowerShell: only what all three read alike.
 _WINDOWS_PIECE = re.compile(
-    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"])"
+    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"]|\Z)"
     r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\"")
 #: PowerShell takes curly quotes for quotes.
 _CURLY = re.compile("[\u2018-\u201f]")
@@ -648,6 +649,8 @@ def _rule(line: str) -> _Rule | None:
     if line.startswith("#"):
         return None
     line = line if line.endswith("\\ ") else line.rstrip()
+    if not line:
+        return None
     keeps = line.startswith("!")
     if keeps or line.startswith(("\\!", "\\#")):
         line = line[1:]
@@ -655,8 +658,6 @@ def _rule(line: str) -> _Rule | None:
     line = line[1:] if rooted else line
     folders_only = line.endswith("/")
     line = line[:-1] if folders_only else line
-    if not line:
-        return None
     pattern = _glob_pattern(_whole_glob(line, rooted))
     return None if pattern is None else _Rule(pattern, keeps, folders_only)
 
@@ -826,11 +827,9 @@ def skip_reason(path: str) -> str | None:
 
     :param path: relative to the root, with `/`.
     """
-    names = path.split("/")
-    if any(name.startswith(".") for name in names):
+    if "/." in "/" + path:
         return "hidden"
-    last = names[-1].lower()
-    return "secret name" if any(fnmatchcase(last, name) for name in SECRET_NAMES) else None
+    return "secret name" if _SECRET_NAME.match(path.rpartition("/")[2].lower()) else None
 
 
 def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str], dict[str, str]]:

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+import types
 import unittest
 from pathlib import Path
 from typing import Any
@@ -47,11 +48,21 @@ class HookCase(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
         os.environ.pop("HERMES_YOLO_MODE", None)
+        self.pretend("agent.runtime_cwd", resolve_agent_cwd=lambda: Path(os.environ["TERMINAL_CWD"]))
+        self.pretend("agent.redact", redact_sensitive_text=lambda text, file_read=False: text)
         self.store = Store(hooks.data_dir())
         self.store.prepare()
         self.waiting: list[FileLock] = []
         self.addCleanup(lambda: [lock.release() for lock in self.waiting])
         self.host = self.load()
+
+    def pretend(self, module: str, **names: Any) -> None:
+        """Offer one of Hermes's modules, with these names, as a host would."""
+        made = types.ModuleType(module)
+        vars(made).update(names)
+        patch = mock.patch.dict("sys.modules", {module.partition(".")[0]: types.ModuleType("agent"), module: made})
+        patch.start()
+        self.addCleanup(patch.stop)
 
     def load(self, **environ: str) -> FakeHost:
         """Load the plugin into a new fake Hermes, as one process does."""
@@ -292,6 +303,7 @@ class Recordings(HookCase):
         kept, _ = self.store.read("shop")
         self.assertEqual((kept.request, kept.answer), (QUESTION, "auth.py binds 8080"))
         self.assertEqual([call.tool for call in kept.calls], ["read_file"])
+        self.assertEqual((kept.cwd, list(kept.snapshot.files)), (str(self.workspace), ["server/auth.py"]))
         self.store.path("shop").unlink()
         self.record(self.host.start_turn(QUESTION, first=False))
         self.assertFalse(self.saved("shop"))
@@ -409,6 +421,14 @@ class Recordings(HookCase):
             ), mock.patch.object(hooks, "session_env", return_value="20260101_000000_abcdef"):
                 told = self.host.slash("/cassette record shop")
             self.assertEqual("does not tell" in told, refused, version)
+
+    def test_a_request_in_the_middle_of_a_conversation_carries_a_warning(self) -> None:
+        self.host.slash("/cassette record first")
+        self.record(self.host.start_turn(QUESTION, session_id="one session"))
+        self.host.slash("/cassette record later")
+        self.record(self.host.start_turn(QUESTION, session_id="one session", first=False))
+        self.assertEqual(self.store.read("first")[0].warnings, ())
+        self.assertIn("middle of a conversation", " ".join(self.store.read("later")[0].warnings))
 
     def test_an_unknown_folder_is_said_and_has_no_snapshot(self) -> None:
         with mock.patch.dict(os.environ, {"TERMINAL_ENV": "docker"}):

@@ -13,22 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from support import REPO
+from .venvs import lane_hermes, lane_python, scratch
 
-from .venvs import lane_hermes, lane_python
-
-PLUGIN = "session-cassettes"
 #: Seconds after which one order, or one `hermes` command, counts as hung.
 PATIENCE = 180.0
-
-
-def clean_environment(home: Path) -> dict[str, str]:
-    """Return this process's environment without anything that steers a Hermes, and with the home."""
-    kept = {name: value for name, value in os.environ.items()
-            if not name.upper().startswith(("HERMES_", "TERMINAL_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_"))}
-    loopback = ",".join(filter(None, [kept.get("NO_PROXY", ""), "127.0.0.1", "localhost"]))
-    return {**kept, "HERMES_HOME": str(home), "NO_PROXY": loopback, "no_proxy": loopback,
-            "PYTHONIOENCODING": "utf-8"}
 
 
 class Home:
@@ -40,17 +28,10 @@ class Home:
 
     def __init__(self, base_url: str, model: str = "careful", config: str = "", plugin: bool = True) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="cassettes-home-")).resolve()
-        self.data = self.path / "plugin-data" / PLUGIN
+        self.data = self.path / "plugin-data" / scratch.PLUGIN
         if plugin:
-            install_plugin(self.path / "plugins" / PLUGIN)
-        self.write_config(base_url, model, enabled=plugin, more=config)
-
-    def write_config(self, base_url: str, model: str = "careful", enabled: bool = True, more: str = "") -> None:
-        """Write `config.yaml`; the context length is given so that no server is asked for it."""
-        (self.path / "config.yaml").write_text(
-            f"model:\n  default: {model}\n  provider: custom\n  base_url: {base_url}\n  api_key: none\n"
-            f"  context_length: 131072\nplugins:\n  enabled: [{PLUGIN if enabled else ''}]\n{more}",
-            encoding="utf-8")
+            scratch.install_plugin(self.path)
+        scratch.write_config(self.path, base_url, model, enabled=plugin, more=config)
 
     def cassette(self, name: str) -> Any:
         """Return a saved cassette as plain JSON."""
@@ -58,13 +39,6 @@ class Home:
 
     def close(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-
-
-def install_plugin(folder: Path) -> None:
-    """Copy the plugin's own files: a link would bring the tests and these environments along."""
-    folder.mkdir(parents=True)
-    for path in (*REPO.glob("*.py"), REPO / "plugin.yaml"):
-        shutil.copy2(path, folder / path.name)
 
 
 @dataclass(frozen=True)
@@ -109,7 +83,7 @@ class HermesHost:
         self._child = subprocess.Popen(
             [str(lane_python(version)), "-P", str(Path(__file__).with_name("child.py"))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=home.path,
-            env={**clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8")
+            env={**scratch.clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8")
         threading.Thread(target=self._read, daemon=True).start()
         self.started = self._order("start")
 
@@ -184,7 +158,7 @@ def run_hermes(version: str, home: Home, *args: str, cwd: Path,
                environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run the real `hermes` command of a lane, as a person would, without a terminal."""
     hermes = lane_hermes(version)
-    env = {**clean_environment(home.path), **(environment or {})}
+    env = {**scratch.clean_environment(home.path), **(environment or {})}
     env["PATH"] = os.pathsep.join([str(hermes.parent), env.get("PATH", "")])
     return subprocess.run([str(hermes), *args], cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, encoding="utf-8", errors="replace", timeout=PATIENCE, check=False)

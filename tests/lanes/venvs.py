@@ -9,7 +9,7 @@ from pathlib import Path
 
 from support import REPO, load_demo
 
-hermes_venv = load_demo("hermes_venv")
+scratch = load_demo("scratch")
 
 #: Lane to what pip installs for it.  0.22.2 exists under this name only.
 LANES = {
@@ -41,12 +41,12 @@ def lane_folder(version: str) -> Path:
     if version not in lanes():
         raise unittest.SkipTest(f"lane {version} is switched off by SESSION_CASSETTES_LANE")
     requirement = LANES[version]
-    _, version_of_python = hermes_venv.find_python() or ("", "none")
+    _, version_of_python = scratch.find_python() or ("", "none")
     cache = Path(os.environ.get("SESSION_CASSETTES_LANES") or REPO / ".lanes")
     folder = cache / f"{requirement.replace('==', '-')}-py{version_of_python.replace('.', '')}"
     try:
-        hermes_venv.build(folder, requirement, lambda text: print(f"lane {version}: {text}", file=sys.stderr))
-    except hermes_venv.BuildError as error:
+        scratch.build(folder, requirement, lambda text: print(f"lane {version}: {text}", file=sys.stderr))
+    except scratch.BuildError as error:
         told = f"LANE {version} DID NOT RUN: {requirement} could not be installed: {error}"
         if os.environ.get("CI") == "true":
             raise AssertionError(told) from error
@@ -57,9 +57,9 @@ def lane_folder(version: str) -> Path:
 
 def lane_python(version: str) -> Path:
     """Return the Python of a lane's environment; see `lane_folder` for what it raises."""
-    return hermes_venv.python_in(lane_folder(version))
+    return scratch.python_in(lane_folder(version))
 
 
 def lane_hermes(version: str) -> Path:
     """Return the `hermes` command of a lane's environment."""
-    return hermes_venv.hermes_in(lane_folder(version))
+    return scratch.hermes_in(lane_folder(version))

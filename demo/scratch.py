@@ -1,9 +1,9 @@
-"""Builds a virtual environment that holds one version of Hermes, once.
+"""Makes a Hermes of one's own: a virtual environment with it, and a home that is nobody's.
 
-A folder counts as ready only when the stamp inside it names the requirement it
-was built for.  The stamp is written last, so a build that was cut off leaves
-none and the next call starts over.  Nothing outside the folder is written,
-except a lock file beside it.
+An environment counts as ready only when the stamp inside it names the
+requirement it was built for.  The stamp is written last, so a build that was
+cut off leaves none and the next call starts over.  Nothing outside the folder
+is written, except a lock file beside it; a home is never the person's own.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Mapping
 
+REPO = Path(__file__).resolve().parent.parent
+PLUGIN = "session-cassettes"
 STAMP = "built-for.txt"
 #: Hermes 0.19.0 runs on these, newest of the well-trodden first.
 PYTHONS = ((3, 12), (3, 11), (3, 13))
+
+
+# -- an environment -------------------------------------------------------------
 
 
 class BuildError(Exception):
@@ -120,3 +125,39 @@ def _locked(path: Path) -> Iterator[None]:
             import fcntl
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+# -- a home -----------------------------------------------------------------------
+
+
+def install_plugin(home: Path) -> None:
+    """Copy the plugin's own files into a home: a link would bring the tests and environments along."""
+    folder = home / "plugins" / PLUGIN
+    folder.mkdir(parents=True)
+    for path in (*REPO.glob("*.py"), REPO / "plugin.yaml"):
+        shutil.copy2(path, folder / path.name)
+
+
+def write_config(home: Path, base_url: str, model: str, enabled: bool = True, more: str = "") -> None:
+    """Write a home's `config.yaml`: one model, and our plugin if `enabled`.
+
+    The context length is given so that no server is asked for it, and the
+    command scanner is off because Hermes would fetch it from the network.
+    :param more: further lines, as they are.
+    """
+    (home / "config.yaml").write_text(
+        f"model:\n  default: {model}\n  provider: custom\n  base_url: {base_url}\n  api_key: none\n"
+        f"  context_length: 131072\nsecurity:\n  tirith_enabled: false\n"
+        f"plugins:\n  enabled: [{PLUGIN if enabled else ''}]\n{more}", encoding="utf-8")
+
+
+def clean_environment(home: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return an environment for this home, without anything that steers a Hermes elsewhere.
+
+    The loopback interface is taken out of any proxy, for the model lives there.
+    """
+    steering = ("HERMES_", "TERMINAL_", "SESSION_CASSETTES_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_")
+    kept = {name: value for name, value in environ.items() if not name.upper().startswith(steering)}
+    loopback = ",".join(filter(None, [kept.get("NO_PROXY") or kept.get("no_proxy"), "127.0.0.1", "localhost"]))
+    return {**kept, "HERMES_HOME": str(home), "NO_PROXY": loopback, "no_proxy": loopback,
+            "PYTHONIOENCODING": "utf-8"}

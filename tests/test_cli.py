@@ -1,0 +1,507 @@
+"""The two front doors: parsing, printing, exit codes, the child's arguments and environment."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tests.support import FakeHost, load_plugin, temp_folder
+
+plugin_package = load_plugin()
+from session_cassettes import cli, hooks  # noqa: E402
+from session_cassettes.cassette_store import (  # noqa: E402
+    Answered,
+    Call,
+    Cassette,
+    CassetteError,
+    Host,
+    Snapshot,
+    SnapshotFile,
+    Store,
+    grade,
+)
+
+QUESTION = "Where is the auth handler?"
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class CliCase(unittest.TestCase):
+    def setUp(self) -> None:
+        self.home = temp_folder(self)
+        patch = mock.patch.dict(os.environ, {"HERMES_HOME": str(self.home), "NO_COLOR": "1"})
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.host = FakeHost()
+        plugin_package.register(self.host.ctx)
+        self.store = Store(hooks.data_dir())
+        self.store.prepare()
+
+    def keep(self, name: str = "shop", **changes: Any) -> Cassette:
+        fields: dict[str, Any] = {
+            "request": QUESTION, "answer": "server/auth.py, port 8080", "model": "careful", "cwd": str(self.home),
+            "host": Host("0.19.0", "linux", "rg"), "pins": ("8080",),
+            "calls": (Call("read_file", {"path": "server/auth.py"}, "1|AUTH_PORT = 8080"),),
+            "snapshot": Snapshot({"server/auth.py": SnapshotFile("AUTH_PORT = 8080\n", 17)}, {"hidden": 2}),
+            **changes,
+        }  # fmt: skip
+        self.store.save(Cassette(name, **fields), overwrite=True)
+        return self.store.read(name)[0]
+
+    def run_command(self, *words: str, terminal: bool = False) -> tuple[int, str, str]:
+        """Run `hermes cassette WORDS` as Hermes 0.19 does; return status, stdout, stderr."""
+        command = self.host.ctx.cli_commands["cassette"]
+        top = argparse.ArgumentParser(prog="hermes")
+        top.add_argument("--model")
+        parser = top.add_subparsers(dest="command").add_parser("cassette")
+        command.setup(parser)
+        made = Terminal if terminal else io.StringIO
+        with mock.patch("sys.stdout", made()) as out, mock.patch("sys.stderr", made()) as err:
+            try:
+                options = top.parse_args(["cassette", *words])
+                command.handler(options)  # 0.19 ignores what it returns
+                status = 0
+            except SystemExit as ended:
+                status = ended.code if isinstance(ended.code, int) else 0
+        return status, out.getvalue(), err.getvalue()
+
+
+class Pinning(CliCase):
+    def pins(self) -> tuple[str, ...]:
+        return self.store.read("shop")[0].pins
+
+    def test_the_words_of_a_fact_are_one_pin(self) -> None:
+        self.keep(pins=())
+        self.assertEqual(self.run_command("pin", "shop", "port", "8080")[0], 0)
+        self.assertEqual(self.pins(), ("port 8080",))
+
+    def test_a_fact_that_starts_with_a_dash_comes_after_two(self) -> None:
+        self.keep(pins=())
+        self.assertEqual(self.run_command("pin", "shop", "--", "-Q is quiet")[0], 0)
+        self.assertEqual(self.pins(), ("-Q is quiet",))
+        self.assertEqual(self.run_command("pin", "shop", "--remove", "--", "-Q is quiet")[0], 0)
+        self.assertEqual(self.pins(), ())
+
+    def test_a_pin_is_removed_by_its_text(self) -> None:
+        self.keep(pins=("8080", "auth.py"))
+        self.assertEqual(self.run_command("pin", "shop", "8080", "--remove")[0], 0)
+        self.assertEqual(self.pins(), ("auth.py",))
+        status, out, err = self.run_command("pin", "shop", "8080", "--remove")
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn('no pin "8080": its pins are "auth.py"', err)
+
+    def test_bad_pins_are_refused_in_one_line_and_nothing_changes(self) -> None:
+        self.keep()
+        before = self.store.path("shop").read_bytes()
+        for fact in ("re:(", "re:", "re:.*", "  ", "8080", "two\nlines"):
+            status, out, err = self.run_command("pin", "shop", "--", fact)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), fact)
+        self.assertEqual(self.store.path("shop").read_bytes(), before)
+
+    def test_a_fact_keeps_its_backslashes_and_quotes_in_a_session(self) -> None:
+        self.keep(pins=())
+        self.host.slash('/cassette pin shop server\\auth.py says "8080"')
+        self.host.slash("/cassette pin shop -Q")
+        self.host.slash('/cassette pin shop "auth handler"')
+        self.assertEqual(self.pins(), ('server\\auth.py says "8080"', "-Q", "auth handler"))
+
+    def test_a_pin_that_the_recorded_answer_does_not_hold_is_noted(self) -> None:
+        self.keep(pins=())
+        self.assertIn("does not hold", self.run_command("pin", "shop", "9090")[1])
+        self.assertNotIn("does not hold", self.run_command("pin", "shop", "8080")[1])
+
+    def test_a_mistyped_name_offers_the_nearest(self) -> None:
+        self.keep("tinyshop")
+        for words in (("pin", "tinyshpo", "x"), ("show", "tinyshpo"), ("run", "tinyshpo"), ("rm", "tinyshpo", "--yes")):
+            status, _, err = self.run_command(*words)
+            self.assertEqual((status, err), (2, "hermes cassette: there is no cassette 'tinyshpo': did you mean 'tinyshop'?\n"))
+
+
+class Looking(CliCase):
+    def test_list_fits_eighty_columns_and_tells_of_broken_cassettes(self) -> None:
+        for number in range(100):
+            self.keep(f"cassette-{number:03}", warnings=("1 tool call was not kept: this cassette may not replay cleanly",))
+        self.store.path("cassette-050").write_bytes(b"{")
+        self.store.save_run("cassette-001", "20260101T000000-x", {"result": "PASS", "model": "gpt-oss:20b"})
+        status, out, err = self.run_command("list")
+        rows = [line for line in out.splitlines() if not line.startswith(" ")]
+        self.assertEqual((status, err, len(rows)), (0, "", 101))
+        self.assertLessEqual(max(map(len, out.splitlines())), 80)
+        self.assertIn("PASS", rows[2])
+        self.assertIn("gpt-oss:20b", rows[2])
+        self.assertIn("broken", rows[51])
+        self.assertIn("! 1 tool call was not kept", out)
+
+    def test_list_of_nothing_says_what_to_do(self) -> None:
+        self.assertIn("hermes cassette record", self.run_command("list")[1])
+
+    def test_show_tells_all_that_a_cassette_holds(self) -> None:
+        self.keep(not_kept=("write_file",), warnings=("a warning",))
+        for number in range(7):
+            self.store.save_run("shop", f"2026010{number}T000000-x", {"result": "FAIL", "at": f"day {number}", "pins": []})
+        out = self.run_command("show", "shop")[1]
+        for told in (QUESTION, "server/auth.py, port 8080", "pins (1):\n  8080", 'read_file {"path":"server/auth.py"}',
+                     "calls not kept (1):\n  write_file", "server/auth.py (17 bytes)", "2 hidden", "a warning",
+                     str(self.store.path("shop")), "day 6", "day 2"):  # fmt: skip
+            self.assertIn(told, out)
+        self.assertNotIn("day 1", out)
+        self.assertNotIn("1|AUTH_PORT", out)
+        self.assertIn("1|AUTH_PORT", self.run_command("show", "shop", "--full")[1])
+
+    def test_json_is_one_object_and_nothing_else(self) -> None:
+        self.keep()
+        for words in (("list", "--json"), ("show", "shop", "--json"), ("show", "shop", "--full", "--json")):
+            status, out, err = self.run_command(*words)
+            self.assertEqual((status, err, json.loads(out)["schema"]), (0, "", 1))
+
+    def test_colour_only_on_a_terminal_that_wants_it(self) -> None:
+        self.keep()
+        self.store.save_run("shop", "20260101T000000-x", {"result": "PASS", "model": "m"})
+        self.assertNotIn("\033", self.run_command("list", terminal=True)[1])  # NO_COLOR is set
+        with mock.patch.dict(os.environ):
+            del os.environ["NO_COLOR"]
+            self.assertIn("\033[32mPASS", self.run_command("list", terminal=True)[1])
+            self.assertNotIn("\033", self.run_command("list")[1])
+
+    def test_a_console_that_cannot_print_a_character_is_no_error(self) -> None:
+        self.keep(answer="Antwort \u2192 \U0001f600 \ud800")
+        raw = io.BytesIO()
+        screen = cli.Screen(io.TextIOWrapper(raw, "cp1252"), io.StringIO(), {})
+        screen.print(self.store.read("shop")[0].answer)
+        self.assertIn(rb"\u2192", raw.getvalue())
+        self.assertIn(rb"\ud800", raw.getvalue())
+
+    def test_progress_is_shown_on_a_terminal_only_and_erased(self) -> None:
+        shown, piped = Terminal(), io.StringIO()
+        for stream in (shown, piped):
+            screen = cli.Screen(io.StringIO(), stream, {})
+            screen.progress("waiting for a session ...")
+            screen.done()
+        self.assertEqual(piped.getvalue(), "")
+        self.assertTrue(shown.getvalue().endswith("\r" + " " * 25 + "\r"))
+
+
+class Housekeeping(CliCase):
+    def test_rm_asks_and_takes_the_runs_along(self) -> None:
+        self.keep()
+        self.store.save_run("shop", "20260101T000000-x", {"result": "PASS"})
+        status, _, err = self.run_command("rm", "shop")
+        self.assertEqual(status, 2)
+        self.assertIn("'shop' and its 1 run stay", err)
+        self.assertEqual(self.run_command("rm", "shop", "--yes")[0], 0)
+        self.assertEqual((self.store.names(), self.store.runs("shop").exists()), ([], False))
+
+    def test_rename_takes_the_runs_along_and_never_replaces(self) -> None:
+        self.keep("one")
+        self.keep("two")
+        self.store.save_run("one", "20260101T000000-x", {"result": "PASS"})
+        self.assertEqual(self.run_command("rename", "one", "TWO")[0], 2)
+        self.assertEqual(self.run_command("rename", "one", "three")[0], 0)
+        self.assertEqual(self.store.names(), ["three", "two"])
+        self.assertEqual((self.store.read("three")[0].name, self.store.count_runs("three")), ("three", 1))
+
+    def test_rename_may_change_the_case(self) -> None:
+        self.keep("shop")
+        self.assertEqual(self.run_command("rename", "shop", "Shop")[0], 0)
+        self.assertEqual(self.store.names(), ["Shop"])
+
+    def test_doctor_tells_what_is_wrong_and_what_to_do(self) -> None:
+        self.keep()
+        self.keep("broken")
+        self.store.path("broken").write_bytes(b"[]")
+        with mock.patch.object(cli, "find_hermes", return_value="/bin/hermes"):
+            status, out, _ = self.run_command("doctor")
+        self.assertEqual(status, 2)
+        self.assertIn("cassettes  2, 1 broken", out)
+        self.assertIn("to do: " + str(self.store.path("broken")), out)
+        self.assertLessEqual(len(out.splitlines()), 14)
+
+
+class Running(CliCase):
+    """What `run` refuses before it starts anything."""
+
+    def refused(self, *words: str) -> str:
+        with mock.patch.object(cli.subprocess, "Popen", side_effect=AssertionError("a process was started")):
+            status, out, err = self.run_command("run", *words)
+        self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+        self.assertFalse(self.store.arm_path.exists())
+        return err
+
+    def test_a_cassette_without_a_pin_is_refused(self) -> None:
+        self.keep(pins=())
+        self.assertIn("hermes cassette pin shop FACT", self.refused("shop"))
+
+    def test_a_request_that_hermes_would_not_take_as_text_is_refused(self) -> None:
+        for request in ("/help", "!ls", "see @file:a.py", ""):
+            self.keep(request=request)
+            self.refused("shop")
+
+    def test_a_folder_that_is_gone_is_refused(self) -> None:
+        self.keep(cwd=str(self.home / "gone"))
+        self.assertIn("name another with --in DIR", self.refused("shop"))
+        self.keep(cwd="")
+        self.assertIn("name one with --in DIR", self.refused("shop"))
+
+    def test_a_broken_cassette_is_refused_by_file_and_field(self) -> None:
+        self.keep()
+        whole = json.loads(self.store.path("shop").read_bytes())
+        harms: dict[str, bytes] = {
+            "not a JSON file": self.store.path("shop").read_bytes()[:-9],
+            "not a JSON file (Expecting value": b"",
+            "the file's root should be an object, but it is a list": b"[]",
+            "is not UTF-8": json.dumps(whole).encode("utf-16"),
+            "schema 2 is not known here": json.dumps({**whole, "schema": 2}).encode(),
+            "field calls should be a list, but it is an object": json.dumps({**whole, "calls": {}}).encode(),
+            "field calls[0].args should be an object": json.dumps(
+                {**whole, "calls": [{"tool": "x", "args": [], "result": ""}]}).encode(),
+            "field request is missing": json.dumps({k: v for k, v in whole.items() if k != "request"}).encode(),
+        }  # fmt: skip
+        for told, data in harms.items():
+            with self.subTest(told):
+                self.store.path("shop").write_bytes(data)
+                err = self.refused("shop")
+                self.assertIn(told, err)
+                self.assertIn(str(self.store.path("shop")), err)
+                self.assertEqual(self.store.path("shop").read_bytes(), data)
+
+    def test_a_second_run_is_refused_with_the_firsts_age(self) -> None:
+        self.keep()
+        slot = self.store.waiting()
+        self.assertTrue(slot.try_acquire())
+        self.addCleanup(slot.release)
+        with mock.patch.object(cli, "find_hermes", return_value="/bin/hermes"):
+            self.assertIn("another run is waiting for its session", self.refused("shop"))
+
+    def test_a_missing_hermes_is_said(self) -> None:
+        self.keep()
+        with mock.patch.object(cli.shutil, "which", return_value=None), mock.patch.object(sys, "argv", ["python"]):
+            with self.assertRaises(CassetteError):
+                cli.find_hermes("python", which=lambda _: None)
+
+    def test_usage_errors_exit_with_two(self) -> None:
+        for words in ((), ("run",), ("run", "a", "--timeout", "x"), ("run", "a", "--timeout", "-1"), ("nope",), ("pin", "a")):
+            self.assertEqual(self.run_command(*words)[0], 2, words)
+
+    def test_runtimes_that_run_their_own_tools_are_refused(self) -> None:
+        with self.assertRaises(CassetteError):
+            cli.refuse_foreign_runtime("copilot-acp", {})
+        with self.assertRaises(CassetteError):
+            cli.refuse_foreign_runtime(None, {"model": {"provider": "github-copilot-acp"}})
+        cli.refuse_foreign_runtime("openrouter", {"model": {"provider": "copilot-acp"}})
+        cli.refuse_foreign_runtime(None, {"model": "some-name"})
+
+
+class Children(unittest.TestCase):
+    def options(self, **changes: Any) -> argparse.Namespace:
+        fields = {"cassette_model": None, "cassette_provider": None, "cassette_skills": [], **changes}
+        return argparse.Namespace(**fields)
+
+    def test_the_request_is_one_argument_whatever_it_holds(self) -> None:
+        for query in ('a "b" c', "$HOME `ls` %PATH% & | ; ^ > <", "-x --yolo", "two\nlines", "--", "ü\u2192"):
+            words = cli.chat_arguments("hermes", query, self.options(), "/w", "0.19.0")
+            self.assertEqual(words, ["hermes", "chat", "-Q", f"--query={query}"])
+
+    def test_flags_are_passed_on_and_never_an_approval(self) -> None:
+        options = self.options(cassette_model="m", cassette_provider="p", cassette_skills=["a", "b"])
+        words = cli.chat_arguments("hermes", "q", options, "/w", "0.22.2")
+        self.assertEqual(words[4:], ["--model=m", "--provider=p", "--skills=a", "--skills=b", "--in=/w"])
+        self.assertFalse({"-z", "--yolo", "--accept-hooks"} & set(words))
+
+    def test_a_nul_in_the_request_is_refused(self) -> None:
+        with self.assertRaises(CassetteError):
+            cli.chat_arguments("hermes", "a\0b", self.options(), "/w", "")
+
+    def test_the_childs_environment_has_no_approval_bypass_and_no_other_session(self) -> None:
+        dropped = {
+            "HERMES_YOLO_MODE": "1", "hermes_yolo_mode": "1", "HERMES_ACCEPT_HOOKS": "1", "HERMES_INTERACTIVE": "1",
+            "HERMES_EXEC_ASK": "1", "HERMES_SESSION_ID": "x", "HERMES_KANBAN_TASK": "x", "HERMES_TUI": "1",
+            "HERMES_CRON_SESSION": "1", "SESSION_CASSETTES_RUN": "old", "SESSION_CASSETTES_RECORD": "old",
+        }  # fmt: skip
+        kept = {"PATH": "/bin", "HERMES_HOME": "/h", "OPENAI_API_KEY": "k", "HERMES_LANGUAGE": "en"}
+        made = cli.child_environment({**dropped, **kept}, SESSION_CASSETTES_RUN="new")
+        self.assertEqual({k: made[k] for k in kept}, kept)
+        self.assertEqual(made["SESSION_CASSETTES_RUN"], "new")
+        self.assertFalse((set(dropped) - {"SESSION_CASSETTES_RUN"}) & set(made))
+
+    def test_the_running_hermes_is_started_or_else_the_one_on_the_path(self) -> None:
+        folder = temp_folder(self)
+        for name in ("hermes", "hermesx", "hermes.exe", "hermes.cmd", "python", "hermes.py"):
+            (folder / name).write_text("")
+
+        def find(argv0: str, found: str | None = "/bin/hermes", windows: bool = False) -> str:
+            return cli.find_hermes(argv0, lambda _: found, windows)
+
+        self.assertEqual(find(str(folder / "hermes")), str(folder / "hermes"))
+        self.assertEqual(find(str(folder / "hermesx")), str(folder / "hermesx"))
+        self.assertEqual(find(str(folder / "python")), "/bin/hermes")
+        self.assertEqual(find(str(folder / "hermes.py")), "/bin/hermes")
+        self.assertEqual(find(str(folder / "hermes"), windows=True), str(folder / "hermes.exe"))
+        for argv0, found in ((str(folder / "hermes.cmd"), None), ("python", "C:\\bin\\hermes.BAT")):
+            with self.assertRaisesRegex(CassetteError, "batch file"):
+                find(argv0, found, windows=True)
+        with self.assertRaisesRegex(CassetteError, "put it on PATH"):
+            find("python", None)
+
+    def test_printed_commands_are_quoted_for_the_platforms_shell(self) -> None:
+        words = ["hermes", "cassette", "pin", "shop", "it's $HOME", "--remove", "-Q", "C:\\a b", ""]
+        self.assertEqual(cli.quote(words, windows=False), "hermes cassette pin shop 'it'\"'\"'s $HOME' --remove -Q 'C:\\a b' ''")
+        self.assertEqual(cli.quote(words, windows=True), "hermes cassette pin shop 'it''s $HOME' --remove -Q 'C:\\a b' ''")
+
+
+class PrintedAnswers(unittest.TestCase):
+    ANSWER = "The handler is in server/auth.py.\n\nIt binds 8080."
+
+    def test_the_answer_itself_is_accepted(self) -> None:
+        for printed in (self.ANSWER, self.ANSWER + "\n", "\n" + self.ANSWER + "\n\n"):
+            self.assertTrue(cli.same_answer(printed, self.ANSWER))
+
+    def test_known_warning_lines_before_it_are_accepted(self) -> None:
+        for banner in (
+            "  ⚠ tirith security scanner enabled but not available — command scanning will use pattern matching only\n",
+            "⚠️  Reached maximum iterations (2). Requesting summary...\n",
+            "  ⟳ compacting context…\n",
+        ):
+            self.assertTrue(cli.same_answer(banner + self.ANSWER + "\n", self.ANSWER), banner)
+
+    def test_nothing_else_is_accepted(self) -> None:
+        for printed in (
+            "", "8080", self.ANSWER[:-1], self.ANSWER + " More.", "Another line\n" + self.ANSWER,
+            "  ┊ review diff\n" + self.ANSWER, "⚠ tirith " + self.ANSWER, self.ANSWER.lower(), self.ANSWER.replace("\n\n", "\n"),
+        ):  # fmt: skip
+            self.assertFalse(cli.same_answer(printed, self.ANSWER), printed)
+        self.assertFalse(cli.same_answer("", ""))
+        self.assertFalse(cli.same_answer("anything", ""))
+
+
+class VerdictText(unittest.TestCase):
+    """The form of the two examples in the specification."""
+
+    def shown(self, *args: Any) -> str:
+        screen = cli.Screen(io.StringIO(), io.StringIO(), {})
+        return cli.verdict_text("e2e-probe", "a-model", 11.2, *args, screen)
+
+    def ledger(self, *calls: Answered, answer: str) -> Any:
+        facts = hooks.plugin_facts()
+        from session_cassettes.cassette_store import Ledger
+
+        return Ledger("a", "t", ("s",), "a-model", facts, calls, answer, finished=True)
+
+    def test_a_pass(self) -> None:
+        calls = Answered("read_file", {}, "hit", recorded=1), Answered("search_files", {}, "synthesized")
+        verdict = grade(["auth.py", "8080"], 7, self.ledger(*calls, answer="server/auth.py, 8080"), [])
+        self.assertEqual(
+            self.shown(verdict),
+            "e2e-probe with a-model (11s)\nresult PASS\npins 2/2\n[ok] auth.py\n[ok] 8080\n"
+            "path 2 calls: 1 hit, 1 synthesized, 0 miss; subset of recording, in order (7 recorded)",
+        )
+
+    def test_a_failure_with_a_miss(self) -> None:
+        miss = Answered("terminal", {"command": "netstat -tlnp"}, "miss", reason="this call was not recorded")
+        verdict = grade(["auth.py", "8080"], 7, self.ledger(miss, answer="no idea"), [])
+        self.assertEqual(
+            self.shown(verdict),
+            "e2e-probe with a-model (11s)\nresult FAIL (also 1 cassette miss)\npins 0/2\n[--] auth.py\n[--] 8080\n"
+            "path 1 call: 0 hit, 0 synthesized, 1 miss; no recorded call reused\n"
+            'miss: terminal {"command":"netstat -tlnp"}\n      this call was not recorded',
+        )
+
+    def test_an_invalid_run_names_each_reason(self) -> None:
+        verdict = grade(["8080"], 1, None, ["first reason", "second reason"])
+        self.assertIn("result INVALID\nreason: first reason\nreason: second reason\n", self.shown(verdict))
+
+
+class Sessions(CliCase):
+    def test_unknown_and_empty_commands_answer_with_help(self) -> None:
+        for raw in ("", "help", "nope", "run shop"):
+            told = self.host.slash(f"/cassette {raw}")
+            for name in ("record", "stop", "status", "pin", "list"):
+                self.assertIn(f"/cassette {name}", told)
+            self.assertNotIn("ping", told)
+
+    def test_mistakes_are_one_line_and_never_end_the_host(self) -> None:
+        for raw in ("record", "record a b", "record a --nope", "pin", "pin a", "record ../x", "record con", "stop now",
+                    "ping x", "record -h", "list --help"):  # fmt: skip
+            told = self.host.slash(f"/cassette {raw}")
+            self.assertEqual(told.count("\n"), 0, raw)
+            self.assertTrue(told, raw)
+
+    def test_every_command_has_help_and_an_example(self) -> None:
+        for command in (*cli.SHELL_COMMANDS, *cli.SESSION_COMMANDS):
+            if command.name != "ping":
+                self.assertIn(f"cassette {command.name}", command.example)
+                self.assertTrue(command.help)
+        self.assertEqual({c.name for c in cli.SESSION_COMMANDS}, {"record", "stop", "status", "pin", "list", "ping"})
+        self.assertEqual(
+            {c.name for c in cli.SHELL_COMMANDS}, {"record", "pin", "run", "list", "show", "rm", "rename", "doctor"}
+        )
+
+    def test_record_without_a_query_prints_the_steps(self) -> None:
+        status, out, _ = self.run_command("record", "shop")
+        self.assertEqual(status, 0)
+        self.assertIn("/cassette record shop", out)
+        self.assertIn("hermes cassette record shop --query", out)
+
+
+class Layout(unittest.TestCase):
+    """The house: which module may import what."""
+
+    ROOT = Path(cli.__file__).resolve().parent
+    ORDER = ("cassette_store", "snapshot", "synth_search", "middleware", "hooks", "cli", "__init__")
+    HOST = {"agent", "gateway", "hermes_cli", "hermes_constants", "hermes_state", "plugins"}
+
+    def imports(self, module: str) -> list[tuple[Any, str, int]]:
+        import ast
+
+        tree = ast.parse((self.ROOT / f"{module}.py").read_text("utf-8"))
+        found = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module] if node.module else [alias.name for alias in node.names]
+                found += [(node, name, node.level) for name in names]
+            elif isinstance(node, ast.Import):
+                found += [(node, alias.name, 0) for alias in node.names]
+        return found
+
+    def test_modules_import_only_what_stands_earlier(self) -> None:
+        for place, module in enumerate(self.ORDER):
+            ours = {name for _, name, level in self.imports(module) if level}
+            self.assertLessEqual(ours, set(self.ORDER[:place]), module)
+
+    def test_only_the_standard_library_and_hermess_own_helpers_are_imported(self) -> None:
+        for module in self.ORDER:
+            top = {name.partition(".")[0] for _, name, level in self.imports(module) if not level}
+            self.assertLessEqual(top - self.HOST, sys.stdlib_module_names | {"__future__"}, module)
+
+    def test_hermes_is_never_imported_at_module_level(self) -> None:
+        for module in self.ORDER:
+            for node, name, level in self.imports(module):
+                if not level and name.partition(".")[0] in self.HOST:
+                    self.assertGreater(node.col_offset, 0, f"{module}: {name}")
+
+    def test_processes_are_started_in_one_module_only(self) -> None:
+        for module in self.ORDER:
+            names = {name for _, name, _ in self.imports(module)}
+            if module != "cli":
+                self.assertFalse({"subprocess", "multiprocessing"} & names, module)
+
+    def test_the_top_level_is_exactly_the_layout(self) -> None:
+        known = {f"{name}.py" for name in self.ORDER} | {
+            "plugin.yaml", "tests", "demo", "docs", "reviews", "README.md", "LICENSE"}  # fmt: skip
+        seen = {path.name for path in self.ROOT.iterdir() if not path.name.startswith(".") and path.name != "__pycache__"}
+        self.assertLessEqual(seen, known)
+
+
+if __name__ == "__main__":
+    unittest.main()

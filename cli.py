@@ -512,7 +512,7 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     if not cassette.pins:
         raise CassetteError(f"{name!r} has no pin, so nothing could fail: hermes cassette pin {name} FACT")
     check_replayable(cassette.request)
-    refuse_foreign_runtime(options.cassette_provider, host_config())
+    refuse_foreign_runtime(options.cassette_provider, host_config(), options.cassette_model)
     folder = _work_folder(options.cassette_in or _recorded_folder(cassette))
     arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, folder, cassette_sha=sha)
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
@@ -557,19 +557,64 @@ def _work_folder(path: str) -> str:
     return folder
 
 
-def refuse_foreign_runtime(provider: str | None, config: Mapping[str, Any]) -> None:
+def refuse_foreign_runtime(
+    provider: str | None, config: Mapping[str, Any], model: str | None = None, environ: Mapping[str, str] = os.environ
+) -> None:
     """Refuse a runtime that runs its tools outside Hermes, where no middleware sees them.
 
-    :raises CassetteError: for the Copilot ACP provider and the Codex app server.
+    Those are the providers that speak ACP to an agent of their own (Copilot's),
+    and the Codex app server.  Whatever may stand in for the model within a turn
+    is looked at too: fallbacks, auxiliary models, mixtures.
+
+    :param provider: the provider that overrides the configured one, or None.
+    :param model: the same for the model.
+    :raises CassetteError: if one is in use.
     """
-    model = config.get("model")
-    model = model if isinstance(model, Mapping) else {}
-    named = str(provider or model.get("provider") or "").strip().lower()
-    runtime = " ".join(str(model.get(key, "")) for key in ("api_mode", "openai_runtime", "runtime")).lower()
-    if "acp" in re.split(r"[^a-z]+", named):
-        raise CassetteError(f"provider {named!r} runs its tools outside Hermes: it cannot be replayed; name another")
-    if "codex_app_server" in runtime:
-        raise CassetteError("the codex_app_server runtime runs its tools outside Hermes: switch it off to replay")
+    main = config.get("model")
+    main = main if isinstance(main, Mapping) else {}
+    named = str(provider or main.get("provider") or environ.get("HERMES_INFERENCE_PROVIDER") or "")
+    found = [("provider", named), ("model", re.split("[:/]", model or "")[0])]
+    found += [(f"model.{key}", value) for key, value in _settings(main) if key != "provider"]
+    for part in ("providers", "custom_providers", "model_aliases"):
+        found += [(f"{part}.{key}", value) for key, value in _entries_named(config.get(part), (named, model))]
+    for part in ("fallback_model", "fallback_providers", "auxiliary", "moa", "smart_model_routing"):
+        found += [(f"{part}.{key}", value) for key, value in _settings(config.get(part))]
+    for key, value in found:
+        if _runs_its_own_tools(key, value):
+            raise CassetteError(
+                f"{key} {value!r} runs its tools outside Hermes, where a replay cannot answer them:"
+                " name another with --provider, or change Hermes's configuration"
+            )
+
+
+def _runs_its_own_tools(key: str, value: str) -> bool:
+    last, text = key.rpartition(".")[2], value.strip().lower()
+    if last in ("api_mode", "openai_runtime", "runtime", "transport"):
+        return text == "codex_app_server"
+    if last in ("provider", "model", "base_url", "inference_base_url"):
+        return "acp" in re.split(r"[^a-z]+", text.partition("://")[0])
+    return False
+
+
+def _settings(value: Any, depth: int = 6) -> Iterator[tuple[str, str]]:
+    """Every text within a setting, by its dotted path."""
+    if not depth:
+        return
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        if isinstance(inner, str):
+            yield str(key), inner
+        yield from ((f"{key}.{path}", text) for path, text in _settings(inner, depth - 1))
+
+
+def _entries_named(value: Any, names: Sequence[str | None]) -> Iterator[tuple[str, str]]:
+    """The texts of those entries of a table, or of a list, that have one of these names."""
+    wanted = {name.removeprefix("custom:").lower() for name in names if name}
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, entry in pairs:
+        name = str(entry.get("name", key)) if isinstance(entry, Mapping) else str(key)
+        if {name.lower(), str(key).lower()} & wanted:
+            yield from ((f"{name}.{path}", text) for path, text in _settings(entry))
 
 
 def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen: Screen) -> str:

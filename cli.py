@@ -1141,8 +1141,9 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
         status = INTERRUPTED
     except BrokenPipeError:
         status = ERROR
-    finally:
-        screen.done()
+    except Exception as error:  # a traceback would exit with 1, which says FAIL
+        screen.error(_one_line(f"internal error: {type(error).__name__}: {error}"))
+        status = ERROR
     sys.exit(status)
 
 

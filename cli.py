@@ -964,19 +964,25 @@ def _own_group() -> dict[str, Any]:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a child and everything it started; first kindly, then for good."""
+    """End a child and everything it started; first kindly, then for good, also at a second Ctrl-C."""
     if os.name == "nt":
         subprocess.run(
             ["taskkill", "/T", "/F", "/PID", str(process.pid)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
         )  # fmt: skip
     else:
-        for sent in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, sent)
+        try:
+            _signal_group(process, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(3.0 if sent == signal.SIGTERM else 10.0)
+                process.wait(3.0)
+        finally:
+            _signal_group(process, signal.SIGKILL)
     process.wait()
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 def ping_gateway(plugin: Plugin, store: Store, hermes: str, folder: str) -> None:
@@ -1132,19 +1138,33 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
     """
     screen = Screen(sys.stdout, sys.stderr, os.environ)
     try:
+        _end_orderly()
         status = options.cassette_run(plugin, options, screen)
     except CassetteError as error:
         screen.error(_one_line(str(error)))
         status = ERROR
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as signalled:
         screen.error("interrupted: nothing was graded")
-        status = INTERRUPTED
+        status = 128 + signalled.args[0] if signalled.args else INTERRUPTED
     except BrokenPipeError:
         status = ERROR
     except Exception as error:  # a traceback would exit with 1, which says FAIL
         screen.error(_one_line(f"internal error: {type(error).__name__}: {error}"))
         status = ERROR
     sys.exit(status)
+
+
+def _end_orderly() -> None:
+    """Let a plain kill and a closed terminal end the child and the arm too, as Ctrl-C does."""
+
+    def interrupt(number: int, _: Any) -> NoReturn:
+        raise KeyboardInterrupt(number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        with contextlib.suppress(ValueError):  # not the main thread: nobody can be told
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, interrupt)
 
 
 def _one_line(text: str) -> str:

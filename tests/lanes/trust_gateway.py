@@ -19,8 +19,8 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Mapping
 
-from .host import PATIENCE, Home, clean_environment
-from .venvs import lane_python
+from .host import PATIENCE, Home
+from .venvs import lane_python, scratch
 
 #: A second plugin, which reaches into the gateway's process for the tests.
 PROBE = '''
@@ -85,7 +85,7 @@ class Gateway:
         self._waiting: dict[Any, queue.Queue[Any]] = {}  # id of a call, or of a session -> who waits for it
         self._child = subprocess.Popen(
             [str(lane_python(version)), "-P", "-c", _START], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._log, env={**clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8")
+            stderr=self._log, env={**scratch.clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8")
         self.pid = self._child.pid
         threading.Thread(target=self._read, daemon=True).start()
         gateway = self
@@ -132,6 +132,16 @@ class Gateway:
         self._log.seek(0)
         return self._log.read().decode("utf-8", "replace")
 
+    def warm_up(self, cwd: Path) -> None:
+        """Run a turn that nobody grades: the first one loads all of Hermes."""
+        for _ in range(4):
+            try:
+                self.prompt(self.create(cwd)[0], "are you there?")
+                return
+            except Gone as error:  # it gives an agent 30 s to come up, which a busy machine exceeds
+                told = error
+        raise told
+
     # what clients ask
 
     def serve(self, query: str, cwd: str, model: str = "") -> dict[str, Any]:
@@ -162,7 +172,10 @@ class Gateway:
         """Run a turn and return its answer."""
         done = self._await(session)
         self.call("prompt.submit", session_id=session, text=text)
-        return str(self._take(done, f"a turn of {session}").get("text", ""))
+        said = self._take(done, f"a turn of {session}")
+        if said["kind"] == "error":
+            raise Gone(str(said))
+        return str(said.get("text", ""))
 
     # JSON-RPC
 
@@ -208,8 +221,8 @@ class Gateway:
                 continue
             if told.get("method") == "event":
                 params = told["params"]
-                if params.get("type") == "message.complete":
-                    self._await(params["session_id"]).put(params.get("payload") or {})
+                if params.get("type") in ("message.complete", "error"):
+                    self._await(params["session_id"]).put({"kind": params["type"], **(params.get("payload") or {})})
             elif "id" in told:
                 self._await(told["id"]).put(told)
         with self._lock:
@@ -230,7 +243,7 @@ def write_client(folder: Path) -> Path:
 def start_cli(python: Path, home: Home, *words: str, cwd: Path, bin_folder: Path,
               **environment: str) -> "subprocess.Popen[str]":
     """Start one `hermes cassette` command whose children are the `hermes` of `bin_folder`."""
-    env = {**clean_environment(home.path), **environment}
+    env = {**scratch.clean_environment(home.path), **environment}
     env["PATH"] = os.pathsep.join([str(bin_folder), env.get("PATH", "")])
     return subprocess.Popen(
         [str(python), "-P", str(Path(__file__).with_name("trust_cli.py")), *words], cwd=cwd, env=env,

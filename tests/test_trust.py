@@ -1,0 +1,14 @@
+"""Proof with real processes that no tool runs in a replay, and that no verdict is wrong."""
+
+from __future__ import annotations
+
+import unittest
+
+from lanes.case import lane_suite
+from lanes.trust_hosts import GatewayHost
+
+
+def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None) -> unittest.TestSuite:
+    suite = unittest.TestSuite()
+    suite.addTests(lane_suite(loader, GatewayHost))
+    return suite

@@ -470,12 +470,11 @@ class Plugin:
         store.prepare()
         if store.exists(name) and not overwrite:
             raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
-        state = {"state": "armed", "name": name, "overwrite": overwrite, "created": time.time(), "text": ""}
         session = self.this_session()
         if session:
-            write_atomically(store.recording_path(session), to_json({**state, "session": session}))
+            arm_session(store, session, name, overwrite)
         else:
-            self._pending = state
+            self._pending = armed_state("", name, overwrite)
         return f"armed: the next request of this session is recorded as {name!r} (within the hour)"
 
     def this_session(self) -> str:
@@ -640,6 +639,18 @@ def parse_state(data: bytes, file: str) -> dict[str, Any]:
     if not isinstance(value, dict) or any(not isinstance(value.get(k), t) for k, t in shape.items()):
         raise CassetteError(f"{file} is not a recording's state: remove it")
     return value
+
+
+def armed_state(session: str, name: str, overwrite: bool) -> dict[str, Any]:
+    """The state of a session whose next turn is to be recorded."""
+    return {
+        "state": "armed", "session": session, "name": name, "overwrite": overwrite, "created": time.time(), "text": "",
+    }  # fmt: skip
+
+
+def arm_session(store: Store, session: str, name: str, overwrite: bool = False) -> None:
+    """Arm a session's next turn, in whatever process it comes."""
+    write_atomically(store.recording_path(session), to_json(armed_state(session, name, overwrite)))
 
 
 def read_state(store: Store, session: str) -> dict[str, Any] | None:

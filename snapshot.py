@@ -14,9 +14,7 @@ import errno
 import importlib
 import inspect
 import json
-import ntpath
 import os
-import posixpath
 import re
 import stat
 import sys
@@ -509,6 +507,8 @@ def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
         return True
     if tool in ("read_file", "skill_view") and value.get("dedup") is True:
         return value.get("content_returned") is False
+    if tool == "terminal" and "promoted_from_foreground" in value:
+        return True  # it went on in the background, without its output
     error = value.get("error")
     if not isinstance(error, str) or any(value.get(key) for key in _PAYLOAD):
         return False
@@ -574,22 +574,22 @@ class IgnoreRules:
     :param read: returns the text of a file below the folder, None when there is none.
     :param has_git: says whether a folder below holds `.git`; "" is the folder itself.
     :param in_git: a folder above holds `.git`.
-    :param lead: the path from the folder down to where the search starts.
+    :param start: the path from the folder down to where the search starts.
     """
 
     def __init__(self, read: Callable[[str], str | None], has_git: Callable[[str], bool],
-                 in_git: bool = False, lead: str = "") -> None:
+                 in_git: bool = False, start: str = "") -> None:
         self._read, self._has_git, self._in_git = read, has_git, in_git
-        self._lead = lead
+        self._start = start
         # Folder to what applies in it: (kind, where its paths start, rules), first wins.
         self._applying: dict[str, list[tuple[int, int, _RuleFile]]] = {}
         # Folder to "ignored", and to "in a work tree".
-        self._hidden: dict[str, bool] = {lead: False}
+        self._hidden: dict[str, bool] = {start: False}
         self._git: dict[str, bool] = {}
 
     def ignored(self, path: str) -> bool:
         """Say whether the file at `path`, relative to where the search starts, is left out."""
-        full = f"{self._lead}/{path}" if self._lead else path
+        full = f"{self._start}/{path}" if self._start else path
         folder, _, name = full.rpartition("/")
         return self._folder_hidden(folder) or self._decide(folder, full, False)
 
@@ -851,7 +851,7 @@ def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str],
     for name in refused:
         inside = workspace.relative(name)
         if inside and found.pop(workspace.fold(inside), None) is not None:
-            reasons[inside] = "refused by Hermes"
+            reasons[inside] = skip_reason(inside) or "refused by Hermes"
     return list(found.values()), reasons
 
 
@@ -926,7 +926,7 @@ def take_snapshot(calls: Iterable[Call], workspace: Workspace, *, redact: Redact
                               name="cassette-snapshot", daemon=True)
     if deadline > now():
         thread.start()
-        thread.join(max(0.0, deadline - now()))
+        thread.join(min(max(0.0, deadline - now()), threading.TIMEOUT_MAX))
     return take.close(names, _LATE)
 
 
@@ -1161,7 +1161,7 @@ class _Folder:
         head = self.root.rstrip("\\/") + os.sep
         if not real.startswith(head):
             raise _Skip("link out of the folder")
-        if os.path.islink(real):  # realpath gives up on links that lead in a circle
+        if os.path.islink(real):  # realpath gives up on links that go in a circle
             raise _Skip("unreadable")
         return real[len(head):].replace(os.sep, "/")
 

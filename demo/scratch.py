@@ -94,18 +94,29 @@ def build(folder: Path, requirement: str, say: Callable[[str], None]) -> None:
             say(f"removing an unfinished environment at {folder}")
             shutil.rmtree(folder)
         say(f"creating a virtual environment at {folder}")
-        _run([python[0], "-m", "venv", str(folder)])
+        _run([python[0], "-m", "venv", str(folder)], say)
         say(f"installing {requirement} into it with pip; this takes a minute or two")
         _run([str(python_in(folder)), "-m", "pip", "install", "--disable-pip-version-check",
-              "--no-input", "--quiet", requirement])
+              "--no-input", "--quiet", requirement], say)
         (folder / STAMP).write_text(requirement + "\n", encoding="utf-8")
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise BuildError("\n".join([f"{' '.join(command[1:4])} ... ended with status {done.returncode}", *said[-8:]]))
+def _run(command: list[str], say: Callable[[str], None]) -> None:
+    started = time.monotonic()
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace") as child:
+        while True:
+            try:
+                said, _ = child.communicate(timeout=15)
+                break
+            except subprocess.TimeoutExpired:
+                say(f"still at it after {time.monotonic() - started:.0f} s")
+            except BaseException:
+                child.kill()
+                raise
+    if child.returncode != 0:
+        told = said.strip().splitlines()[-8:]
+        raise BuildError("\n".join([f"{' '.join(command[1:4])} ... ended with status {child.returncode}", *told]))
 
 
 @contextmanager
@@ -145,10 +156,12 @@ def write_config(home: Path, base_url: str, model: str, enabled: bool = True, mo
     command scanner is off because Hermes would fetch it from the network.
     :param more: further lines, as they are.
     """
-    (home / "config.yaml").write_text(
+    unfinished = home / "config.yaml.new"  # a Hermes that starts meanwhile must not read half of it
+    unfinished.write_text(
         f"model:\n  default: {model}\n  provider: custom\n  base_url: {base_url}\n  api_key: none\n"
         f"  context_length: 131072\nsecurity:\n  tirith_enabled: false\n"
         f"plugins:\n  enabled: [{PLUGIN if enabled else ''}]\n{more}", encoding="utf-8")
+    os.replace(unfinished, home / "config.yaml")
 
 
 def clean_environment(home: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:

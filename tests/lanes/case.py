@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 from typing import Any, Sequence
 
-from support import REPO, load_demo, temp_folder, write_tree
+from tests.support import REPO, load_demo, temp_folder, write_tree
 
 from .host import HermesHost, Home, run_hermes
 from .venvs import lane_folder, lanes

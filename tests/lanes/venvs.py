@@ -7,7 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from support import REPO, load_demo
+from tests.support import REPO, load_demo
 
 scratch = load_demo("scratch")
 

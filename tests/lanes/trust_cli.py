@@ -1,8 +1,8 @@
 """Runs `hermes cassette ...` with a context that has `session_cwd`, as Hermes 0.23 gives one.
 
-Started with the Python of a lane (or, with TRUST_STUB naming a folder, with any
-Python and that folder's stand-ins for Hermes's modules): the plugin of the home
-is loaded the way Hermes loads it, and its command line runs in this process.
+The plugin of the home is loaded the way Hermes loads it, and its command line
+runs in this process: with the Python of a lane it meets Hermes's own modules,
+with any other none.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ class Context:
 
 
 def main() -> None:
-    if stub := os.environ.get("TRUST_STUB"):
-        sys.path.insert(0, stub)
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    import trust_fault
+
+    trust_fault.install("cli")
     folder = Path(os.environ["HERMES_HOME"]) / "plugins" / "session-cassettes"
     spec = importlib.util.spec_from_file_location(
         "hermes_plugin_cassettes", folder / "__init__.py", submodule_search_locations=[str(folder)])

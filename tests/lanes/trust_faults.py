@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import ctypes
 import json
 import os
@@ -193,13 +194,9 @@ class FaultsOfTheWorld(FaultCase):
             ballast = disk / "ballast"
             for kind in ("process", "gateway"):
                 with self.subTest(kind):
-                    with ballast.open("wb") as file:
-                        try:
-                            while True:
-                                file.write(b"x" * 4096)
-                                file.flush()
-                        except OSError:
-                            pass
+                    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                        while True:
+                            file.write(b"x" * 4096)
                     code, text = self.run_port(TRUST_HOST=kind)
                     self.assertEqual(code, 2, text)
                     self.assertRegex(text, "cannot (write|use|open)")

@@ -454,7 +454,9 @@ class Plugin:
         ledger: Ledger = replayed.finish(session, answer)
         if yolo_set(os.environ) != ledger.facts.yolo:
             ledger = replace(ledger, errors=(*ledger.errors, "HERMES_YOLO_MODE changed during the turn"))
-        write_atomically(self.store().ledger_path(ledger.arm), to_json(ledger))
+        store = self.store()
+        if store.claim_path(ledger.arm).exists():  # else its command is gone, and nobody would read it
+            write_atomically(store.ledger_path(ledger.arm), to_json(ledger))
         self.bindings.drop_replay(replayed.turn)
 
     # recordings armed from inside a session

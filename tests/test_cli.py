@@ -301,6 +301,25 @@ class Running(CliCase):
             cli.refuse_foreign_runtime(None, {"model": {"provider": "github-copilot-acp"}})
         cli.refuse_foreign_runtime("openrouter", {"model": {"provider": "copilot-acp"}})
         cli.refuse_foreign_runtime(None, {"model": "some-name"})
+        for config in (
+            {"model": {"provider": "openai", "openai_runtime": "codex_app_server"}},
+            {"model": {"base_url": "acp://copilot"}},
+            {"fallback_providers": [{"provider": "openrouter"}, {"provider": "copilot-acp-agent"}]},
+            {"fallback_model": {"provider": "copilot-acp", "model": "x"}},
+            {"auxiliary": {"compression": {"provider": "copilot-acp"}}},
+            {"model": {"provider": "own"}, "custom_providers": [{"name": "own", "api_mode": "codex_app_server"}]},
+            {"model": {"provider": "own"}, "providers": {"own": {"base_url": "acp+tcp://127.0.0.1:9"}}},
+        ):
+            with self.subTest(config), self.assertRaisesRegex(CassetteError, "outside Hermes"):
+                cli.refuse_foreign_runtime(None, config)
+        for provider, model in (("x", "copilot-acp"), ("x", "copilot-acp:gpt-5"), (None, "fast")):
+            with self.subTest(model), self.assertRaisesRegex(CassetteError, "outside Hermes"):
+                cli.refuse_foreign_runtime(provider, {"model_aliases": {"fast": {"provider": "copilot-acp"}}}, model)
+        with self.assertRaisesRegex(CassetteError, "outside Hermes"):
+            cli.refuse_foreign_runtime(None, {}, None, {"HERMES_INFERENCE_PROVIDER": "copilot-acp"})
+        unused = {"providers": {"other": {"base_url": "acp://copilot"}}, "delegation": {"provider": "copilot-acp"},
+                  "model": {"provider": "custom", "openai_runtime": "auto"}}
+        cli.refuse_foreign_runtime("own", unused, "gpt-oss:20b", {})
 
 
 class Children(unittest.TestCase):

@@ -73,7 +73,7 @@ SHOP = Cassette(
     request="Where is the auth handler?",
     answer="In server\\auth.py, on port 8080 – für alle.",
     model="careful",
-    cwd="/work/shop",
+    cwd="/home/ada/shop",
     cwd_aliases=("/mnt/shop",),
     recorded_at="2026-11-11T10:00:00+00:00",
     host=Host("0.23.1", "linux", "rg", True, False),
@@ -93,7 +93,7 @@ SHOP = Cassette(
     plugin="1.0.0",
 )
 FACTS = Facts("1.0.0", "f" * 64, 4711, False, "0.23.1")
-ARM = Arm("a1", "run", "shop", "where?", "process", 5.0, 900.0, "1.0.0", "f" * 64, "/work", "c" * 64, False)
+ARM = Arm("a1", "run", "shop", "where?", "process", 5.0, 900.0, "1.0.0", "f" * 64, "/home/ada", "c" * 64, False)
 CLAIM = Claim("a1", "s1", "t1", "careful", FACTS)
 HIT = Answered("read_file", {"path": "a"}, "hit", 0)
 LEDGER = Ledger("a1", "t1", ("s1", "s2"), "careful", FACTS, (HIT,), "auth.py on 8080", finished=True)

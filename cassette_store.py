@@ -279,8 +279,8 @@ EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
 def check_pin(text: str) -> str:
     """Return the pin as it is kept, or refuse it.
 
-    What a regular expression may cost is not checked: one such as `re:(a+)+$`
-    can take for ever on the wrong answer, and only Ctrl-C ends it.
+    What a regular expression may cost is not checked here: one such as
+    `re:(a+)+$` can take for ever on the wrong answer, so `cli` bounds its time.
 
     :raises CassetteError: if it is empty, more than a line, a regular
         expression that does not compile, or one that matches an empty answer.
@@ -337,15 +337,18 @@ def grade(
     recorded: int,
     ledger: Ledger | None,
     reasons: Sequence[str],
+    holds: Callable[[str, str], bool] = pin_holds,
 ) -> Verdict:
     """Turn a run's evidence into its verdict.  Pure: no disk, no clock.
 
     `reasons` are the causes that make the run INVALID, found by `doubts`; with
     any of them the pins are still shown, but never decide.  What is neither a
     hit nor synthesized counts as a miss.
+
+    :param holds: says whether an answer holds a pin.
     """
     answer = ledger.answer if ledger else ""
-    held = tuple((pin, pin_holds(pin, answer)) for pin in pins)
+    held = tuple((pin, holds(pin, answer)) for pin in pins)
     calls = ledger.calls if ledger else ()
     misses = tuple(call for call in calls if call.how not in ("hit", "synthesized"))
     if ledger is None and not reasons:

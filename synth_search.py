@@ -2533,9 +2533,17 @@ class Synthesizer:
         return found
 
     def _matcher(self, pattern: str, multiline: bool = False, ignore_case: bool = False) -> Matcher:
-        return compile_pattern(
-            pattern, "rg" if self._rg else self._family.grep, multiline=multiline,
-            ignore_case=ignore_case, rg_major=self._rg_major)
+        if self._rg:
+            return compile_pattern(pattern, "rg", multiline=multiline, ignore_case=ignore_case,
+                                   rg_major=self._rg_major)
+        dialect = self._family.grep
+        opened = re.search(r"(?<!\\)(?:\\\\)*\[\^?$", pattern)
+        if opened:
+            compile_pattern(pattern[:opened.start()], dialect)
+            raise PatternError("grep: Invalid regular expression")
+        if dialect == "grep-bre" and "\\}" not in pattern:
+            pattern = re.sub(r"^\^?\\\{", lambda found: found[0].replace("\\", ""), pattern)
+        return compile_pattern(pattern, dialect)
 
     def _loses(self, message: str, args: Mapping[str, Any]) -> bool:
         """Say whether 0.22, which stops reading after so many rows, overlooks an error."""

@@ -14,9 +14,7 @@ import errno
 import importlib
 import inspect
 import json
-import ntpath
 import os
-import posixpath
 import re
 import stat
 import sys
@@ -25,7 +23,7 @@ import time
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
@@ -51,6 +49,7 @@ SECRET_NAMES = (
     "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml",
     "auth.json", "token.json", "tokens.json",
 )
+_SECRET_NAME = re.compile("|".join(map(translate, SECRET_NAMES)))
 
 Redactor = Callable[[str, bool], "str | None"]
 
@@ -119,7 +118,7 @@ class Workspace:
             stream (`a.txt:x`) or a name of dots only.
         """
         for root in self._roots:
-            start = self._place(base, root)
+            start = self._place(base, root) if base else root
             place = start and self._place(path, start)
             inside = place and self._inside(place)
             if inside is not None:
@@ -267,7 +266,7 @@ _POSIX_PIECE = re.compile(
     _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\.")
 # Windows may mean Git Bash, cmd or PowerShell: only what all three read alike.
 _WINDOWS_PIECE = re.compile(
-    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"])"
+    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"]|\Z)"
     r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\"")
 #: PowerShell takes curly quotes for quotes.
 _CURLY = re.compile("[\u2018-\u201f]")
@@ -508,6 +507,8 @@ def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
         return True
     if tool in ("read_file", "skill_view") and value.get("dedup") is True:
         return value.get("content_returned") is False
+    if tool == "terminal" and "promoted_from_foreground" in value:
+        return True  # it went on in the background, without its output
     error = value.get("error")
     if not isinstance(error, str) or any(value.get(key) for key in _PAYLOAD):
         return False
@@ -573,22 +574,22 @@ class IgnoreRules:
     :param read: returns the text of a file below the folder, None when there is none.
     :param has_git: says whether a folder below holds `.git`; "" is the folder itself.
     :param in_git: a folder above holds `.git`.
-    :param lead: the path from the folder down to where the search starts.
+    :param start: the path from the folder down to where the search starts.
     """
 
     def __init__(self, read: Callable[[str], str | None], has_git: Callable[[str], bool],
-                 in_git: bool = False, lead: str = "") -> None:
+                 in_git: bool = False, start: str = "") -> None:
         self._read, self._has_git, self._in_git = read, has_git, in_git
-        self._lead = lead
+        self._start = start
         # Folder to what applies in it: (kind, where its paths start, rules), first wins.
         self._applying: dict[str, list[tuple[int, int, _RuleFile]]] = {}
         # Folder to "ignored", and to "in a work tree".
-        self._hidden: dict[str, bool] = {lead: False}
+        self._hidden: dict[str, bool] = {start: False}
         self._git: dict[str, bool] = {}
 
     def ignored(self, path: str) -> bool:
         """Say whether the file at `path`, relative to where the search starts, is left out."""
-        full = f"{self._lead}/{path}" if self._lead else path
+        full = f"{self._start}/{path}" if self._start else path
         folder, _, name = full.rpartition("/")
         return self._folder_hidden(folder) or self._decide(folder, full, False)
 
@@ -648,6 +649,8 @@ def _rule(line: str) -> _Rule | None:
     if line.startswith("#"):
         return None
     line = line if line.endswith("\\ ") else line.rstrip()
+    if not line:
+        return None
     keeps = line.startswith("!")
     if keeps or line.startswith(("\\!", "\\#")):
         line = line[1:]
@@ -655,8 +658,6 @@ def _rule(line: str) -> _Rule | None:
     line = line[1:] if rooted else line
     folders_only = line.endswith("/")
     line = line[:-1] if folders_only else line
-    if not line:
-        return None
     pattern = _glob_pattern(_whole_glob(line, rooted))
     return None if pattern is None else _Rule(pattern, keeps, folders_only)
 
@@ -826,11 +827,9 @@ def skip_reason(path: str) -> str | None:
 
     :param path: relative to the root, with `/`.
     """
-    names = path.split("/")
-    if any(name.startswith(".") for name in names):
+    if "/." in "/" + path:
         return "hidden"
-    last = names[-1].lower()
-    return "secret name" if any(fnmatchcase(last, name) for name in SECRET_NAMES) else None
+    return "secret name" if _SECRET_NAME.match(path.rpartition("/")[2].lower()) else None
 
 
 def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str], dict[str, str]]:
@@ -852,7 +851,7 @@ def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str],
     for name in refused:
         inside = workspace.relative(name)
         if inside and found.pop(workspace.fold(inside), None) is not None:
-            reasons[inside] = "refused by Hermes"
+            reasons[inside] = skip_reason(inside) or "refused by Hermes"
     return list(found.values()), reasons
 
 
@@ -927,7 +926,7 @@ def take_snapshot(calls: Iterable[Call], workspace: Workspace, *, redact: Redact
                               name="cassette-snapshot", daemon=True)
     if deadline > now():
         thread.start()
-        thread.join(max(0.0, deadline - now()))
+        thread.join(min(max(0.0, deadline - now()), threading.TIMEOUT_MAX))
     return take.close(names, _LATE)
 
 
@@ -1162,7 +1161,7 @@ class _Folder:
         head = self.root.rstrip("\\/") + os.sep
         if not real.startswith(head):
             raise _Skip("link out of the folder")
-        if os.path.islink(real):  # realpath gives up on links that lead in a circle
+        if os.path.islink(real):  # realpath gives up on links that go in a circle
             raise _Skip("unreadable")
         return real[len(head):].replace(os.sep, "/")
 

@@ -19,7 +19,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import (
-    Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence, Union,
+    Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence,
 )
 
 from .cassette_store import Call, Host, Snapshot, SnapshotFile

@@ -335,7 +335,8 @@ def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     verb = "unpinned" if options.cassette_remove else "pinned"
     screen.print(f'{verb} "{pin}"; {options.cassette} has {len(pins)} pin{"s" * (len(pins) != 1)}')
     cassette, _ = plugin.store().read(options.cassette)
-    if not options.cassette_remove and not pin_holds(pin, cassette.answer):
+    held, _ = hold_pins([] if options.cassette_remove else [pin], cassette.answer)
+    if held.get(pin) is False:
         screen.print(f'note: the recorded answer itself does not hold "{pin}"')
     return 0
 
@@ -512,7 +513,7 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     if not cassette.pins:
         raise CassetteError(f"{name!r} has no pin, so nothing could fail: hermes cassette pin {name} FACT")
     check_replayable(cassette.request)
-    refuse_foreign_runtime(options.cassette_provider, host_config())
+    refuse_foreign_runtime(options.cassette_provider, host_config(), options.cassette_model)
     folder = _work_folder(options.cassette_in or _recorded_folder(cassette))
     arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, folder, cassette_sha=sha)
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
@@ -525,7 +526,9 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     reasons = doubts(arm, ledger, claim, child, same_answer) + claim_fault + ledger_fault
     if left_over and claim is not None:
         reasons.append("the arm was left over")
-    verdict = grade(cassette.pins, len(cassette.calls), ledger, reasons)
+    held, slow = hold_pins(cassette.pins, ledger.answer if ledger else "")
+    reasons += slow
+    verdict = grade(cassette.pins, len(cassette.calls), ledger, reasons, lambda pin, _: held.get(pin, False))
     model = ledger.model if ledger and ledger.model else options.cassette_model or "the default model"
     run = _run_file(arm, at, seconds, model, options, folder, verdict, ledger, claim, child, sha)
     path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
@@ -557,19 +560,64 @@ def _work_folder(path: str) -> str:
     return folder
 
 
-def refuse_foreign_runtime(provider: str | None, config: Mapping[str, Any]) -> None:
+def refuse_foreign_runtime(
+    provider: str | None, config: Mapping[str, Any], model: str | None = None, environ: Mapping[str, str] = os.environ
+) -> None:
     """Refuse a runtime that runs its tools outside Hermes, where no middleware sees them.
 
-    :raises CassetteError: for the Copilot ACP provider and the Codex app server.
+    Those are the providers that speak ACP to an agent of their own (Copilot's),
+    and the Codex app server.  Whatever may stand in for the model within a turn
+    is looked at too: fallbacks, auxiliary models, mixtures.
+
+    :param provider: the provider that overrides the configured one, or None.
+    :param model: the same for the model.
+    :raises CassetteError: if one is in use.
     """
-    model = config.get("model")
-    model = model if isinstance(model, Mapping) else {}
-    named = str(provider or model.get("provider") or "").strip().lower()
-    runtime = " ".join(str(model.get(key, "")) for key in ("api_mode", "openai_runtime", "runtime")).lower()
-    if "acp" in re.split(r"[^a-z]+", named):
-        raise CassetteError(f"provider {named!r} runs its tools outside Hermes: it cannot be replayed; name another")
-    if "codex_app_server" in runtime:
-        raise CassetteError("the codex_app_server runtime runs its tools outside Hermes: switch it off to replay")
+    main = config.get("model")
+    main = main if isinstance(main, Mapping) else {}
+    named = str(provider or main.get("provider") or environ.get("HERMES_INFERENCE_PROVIDER") or "")
+    found = [("provider", named), ("model", re.split("[:/]", model or "")[0])]
+    found += [(f"model.{key}", value) for key, value in _settings(main) if key != "provider"]
+    for part in ("providers", "custom_providers", "model_aliases"):
+        found += [(f"{part}.{key}", value) for key, value in _entries_named(config.get(part), (named, model))]
+    for part in ("fallback_model", "fallback_providers", "auxiliary", "moa", "smart_model_routing"):
+        found += [(f"{part}.{key}", value) for key, value in _settings(config.get(part))]
+    for key, value in found:
+        if _runs_its_own_tools(key, value):
+            raise CassetteError(
+                f"{key} {value!r} runs its tools outside Hermes, where a replay cannot answer them:"
+                " name another with --provider, or change Hermes's configuration"
+            )
+
+
+def _runs_its_own_tools(key: str, value: str) -> bool:
+    last, text = key.rpartition(".")[2], value.strip().lower()
+    if last in ("api_mode", "openai_runtime", "runtime", "transport"):
+        return text == "codex_app_server"
+    if last in ("provider", "model", "base_url", "inference_base_url"):
+        return "acp" in re.split(r"[^a-z]+", text.partition("://")[0])
+    return False
+
+
+def _settings(value: Any, depth: int = 6) -> Iterator[tuple[str, str]]:
+    """Every text within a setting, by its dotted path."""
+    if not depth:
+        return
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        if isinstance(inner, str):
+            yield str(key), inner
+        yield from ((f"{key}.{path}", text) for path, text in _settings(inner, depth - 1))
+
+
+def _entries_named(value: Any, names: Sequence[str | None]) -> Iterator[tuple[str, str]]:
+    """The texts of those entries of a table, or of a list, that have one of these names."""
+    wanted = {name.removeprefix("custom:").lower() for name in names if name}
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, entry in pairs:
+        name = str(entry.get("name", key)) if isinstance(entry, Mapping) else str(key)
+        if {name.lower(), str(key).lower()} & wanted:
+            yield from ((f"{name}.{path}", text) for path, text in _settings(entry))
 
 
 def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen: Screen) -> str:
@@ -740,25 +788,40 @@ def host_kind(ctx: Any) -> str:
     return "gateway" if callable(getattr(ctx, "session_cwd", None)) else "process"
 
 
+@dataclass
+class Slot:
+    """The one waiting place of the profile, taken by this command.
+
+    `abandoned` says that the child was stopped, or still runs: its session may
+    yet start in a gateway, where the arm keeps it from running live.
+    """
+
+    lock: FileLock
+    abandoned: bool = False
+
+
 @contextlib.contextmanager
-def _armed(store: Store, arm: Arm) -> Iterator[FileLock]:
+def _armed(store: Store, arm: Arm) -> Iterator[Slot]:
     """Put an arm in the one waiting place of the profile, and clean up after it.
 
     :raises CassetteError: if another run waits there.
     """
-    slot = store.waiting()
-    if not slot.try_acquire():
+    slot = Slot(store.waiting())
+    if not slot.lock.try_acquire():
         raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
     try:
+        if store.waiting().try_acquire():
+            raise CassetteError(f"the file system of {store.root} keeps no locks: put Hermes's home on a local disk")
         with store.lock():
             write_atomically(store.arm_path, to_json(arm))  # an arm lying there belongs to the dead
         yield slot
     finally:
         with contextlib.suppress(CassetteError), store.lock():
             left = store.read_value(store.arm_path, parse_arm)
-            if left is not None and left.id == arm.id:
+            orphan = slot.abandoned and arm.host == "gateway" and arm.kind == "run"
+            if left is not None and left.id == arm.id and not orphan:
                 store.arm_path.unlink(missing_ok=True)
-        slot.release()
+        slot.lock.release()
         for path in (store.claim_path(arm.id), store.ledger_path(arm.id)):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -778,7 +841,7 @@ def _age(store: Store) -> str:
 #: another session, task or front end.
 _DROPPED = re.compile(
     r"HERMES_(YOLO_MODE|ACCEPT_HOOKS|NONINTERACTIVE|INTERACTIVE|EXEC_ASK|TUI|PLATFORM|CRON_.*|SESSION_.*|UI_SESSION_ID"
-    r"|KANBAN_.*|SINGLE_QUERY_MODE|APPROVAL.*)\Z"
+    r"|KANBAN_.*|SINGLE_QUERY_.*|ONESHOT_.*|APPROVAL.*|ACP_AUTO_APPROVE|GATEWAY_SESSION|SAFE_MODE|DELEGATED_.*)\Z"
 )
 
 
@@ -833,7 +896,7 @@ def _at_least(version: str, major: int, minor: int) -> bool:
 
 
 def _run_child(
-    plugin: Plugin, store: Store, arm: Arm, slot: FileLock, options: argparse.Namespace, folder: str, screen: Screen
+    plugin: Plugin, store: Store, arm: Arm, slot: Slot, options: argparse.Namespace, folder: str, screen: Screen
 ) -> Child:
     """Start the session that an arm waits for, and wait for its end."""
     hermes = find_hermes(sys.argv[0])
@@ -848,13 +911,15 @@ def _run_child(
     def waiting() -> None:
         claimed = store.claim_path(arm.id).exists()
         if claimed:
-            slot.release()  # the next run may arm while this one goes on
+            slot.lock.release()  # the next run may arm while this one goes on
         what = "the model" if claimed else "a session"
         screen.progress(f"waiting for {what} ({time.monotonic() - started:.0f} s) ...")
 
+    slot.abandoned = True
     code, timed_out, printed, told = run_process(
         words, folder, child_environment(os.environ, **added), arm.timeout, waiting
     )
+    slot.abandoned = timed_out
     sessions = re.findall(r"^session_id: (\S+)\s*$", told, re.MULTILINE)
     return Child(code, timed_out, sessions[-1] if sessions else "", printed)
 
@@ -902,19 +967,25 @@ def _own_group() -> dict[str, Any]:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a child and everything it started; first kindly, then for good."""
+    """End a child and everything it started; first kindly, then for good, also at a second Ctrl-C."""
     if os.name == "nt":
         subprocess.run(
             ["taskkill", "/T", "/F", "/PID", str(process.pid)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
         )  # fmt: skip
     else:
-        for sent in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, sent)
+        try:
+            _signal_group(process, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(3.0 if sent == signal.SIGTERM else 10.0)
+                process.wait(3.0)
+        finally:
+            _signal_group(process, signal.SIGKILL)
     process.wait()
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
 
 
 def ping_gateway(plugin: Plugin, store: Store, hermes: str, folder: str) -> None:
@@ -944,6 +1015,56 @@ def ping_gateway(plugin: Plugin, store: Store, hermes: str, folder: str) -> None
         )
     if facts.yolo:
         raise CassetteError("HERMES_YOLO_MODE is set in the gateway: unset it and run hermes gateway restart")
+
+
+# --- pins, in a bounded time -----------------------------------------------------------------------
+
+#: Seconds that the regular expressions among a cassette's pins may take together.
+PIN_SECONDS = 5.0
+
+#: Tries patterns in an interpreter of its own and prints each outcome at once. A
+#: match holds the interpreter's lock for as long as it takes, so that only another
+#: process can bound it; its watchdog ends it even if this one dies.
+_PIN_WORKER = """
+import faulthandler, json, os, re, sys
+job = json.load(sys.stdin)
+faulthandler.dump_traceback_later(job["seconds"] + 1, exit=True, file=open(os.devnull, "w"))
+texts = [job["answer"], job["answer"].replace("\\\\", "/")]
+for pattern in job["patterns"]:
+    found = re.compile(pattern, re.IGNORECASE).search
+    print(int(any(found(text) for text in texts)), flush=True)
+"""
+
+
+def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[str]]:
+    """Say of each pin whether an answer holds it, and why that could not be said of some.
+
+    A regular expression is tried in a child, since one that backtracks without
+    end could never be stopped here.
+    """
+    held = {pin: pin_holds(pin, answer) for pin in pins if not pin.startswith("re:")}
+    regexes = [pin for pin in pins if pin.startswith("re:")]
+    if not regexes:
+        return held, []
+    job = {"patterns": [pin[3:] for pin in regexes], "answer": answer, "seconds": PIN_SECONDS}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-W", "ignore", "-c", _PIN_WORKER], input=json.dumps(job).encode(),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PIN_SECONDS, check=False, **_no_window(),
+        )  # fmt: skip
+        printed = done.stdout
+    except subprocess.TimeoutExpired as late:
+        printed = late.stdout or b""
+    except (OSError, ValueError) as error:
+        return held, [f"the pins that are regular expressions could not be tried ({error})"]
+    outcomes = [line == b"1" for line in printed.split()]
+    held.update(zip(regexes, outcomes, strict=False))
+    missing = regexes[len(outcomes) :]
+    return held, [f'the pin "{missing[0]}" could not be tried in {PIN_SECONDS:g} s on this answer'] if missing else []
+
+
+def _no_window() -> dict[str, Any]:
+    return {"creationflags": getattr(subprocess, "CREATE_NO_WINDOW", 0)}
 
 
 # --- the printed answer -------------------------------------------------------------------------
@@ -1070,18 +1191,33 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
     """
     screen = Screen(sys.stdout, sys.stderr, os.environ)
     try:
+        _end_orderly()
         status = options.cassette_run(plugin, options, screen)
     except CassetteError as error:
         screen.error(_one_line(str(error)))
         status = ERROR
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as signalled:
         screen.error("interrupted: nothing was graded")
-        status = INTERRUPTED
+        status = 128 + signalled.args[0] if signalled.args else INTERRUPTED
     except BrokenPipeError:
         status = ERROR
-    finally:
-        screen.done()
+    except Exception as error:  # a traceback would exit with 1, which says FAIL
+        screen.error(_one_line(f"internal error: {type(error).__name__}: {error}"))
+        status = ERROR
     sys.exit(status)
+
+
+def _end_orderly() -> None:
+    """Let a plain kill and a closed terminal end the child and the arm too, as Ctrl-C does."""
+
+    def interrupt(number: int, _: Any) -> NoReturn:
+        raise KeyboardInterrupt(number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        with contextlib.suppress(ValueError):  # not the main thread: nobody can be told
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, interrupt)
 
 
 def _one_line(text: str) -> str:

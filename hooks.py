@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import json
 import logging
 import os
 import re
@@ -28,6 +29,7 @@ from .cassette_store import (
     CassetteError,
     Claim,
     Facts,
+    Fields,
     Host,
     Ledger,
     Snapshot,
@@ -55,7 +57,9 @@ RECORD_VARIABLE = "SESSION_CASSETTES_RECORD"
 #: Seconds after which `/cassette record` no longer holds.
 ARM_LIFETIME = 3600.0
 #: Seconds that a turn's end may spend on its snapshot.
-SNAPSHOT_SECONDS = 8.0
+SNAPSHOT_SECONDS = 15.0
+#: Seconds after which the arm of a command that died no longer closes its session.
+ORPHAN_SECONDS = 180.0
 #: Seconds after which a hook no longer claims, where the host has no limit of its own.
 CLAIM_SECONDS = 20.0
 
@@ -292,6 +296,7 @@ class Plugin:
                 claim = store.read_value(path, parse_claim)
                 if claim and claim.facts.pid == os.getpid():
                     self.bindings.close_session(claim.session)
+                    self.bindings.close_turn(claim.turn)  # its session's id may have changed since
         except Exception as error:
             log.debug("earlier claims could not be read: %s", error)
 
@@ -320,7 +325,8 @@ class Plugin:
         try:
             answer = assistant_response if isinstance(assistant_response, str) else ""
             if replayed := self.bindings.replay_of(turn_id):
-                self._replay_ends(replayed, session_id, answer)
+                # Hermes's notice in an answer's place must not be graded as one.
+                self._replay_ends(replayed, session_id, "" if answer_is_missing(conversation_history) else answer)
             elif recording := self.bindings.recording_of(turn_id):
                 self._recording_ends(recording, session_id, answer, conversation_history)
         except Exception as error:
@@ -351,35 +357,53 @@ class Plugin:
         self.answer_ping(nonce, model=True)
 
     def _claim(self, store: Store, turn: Turn, started: float) -> bool:
-        """Claim the waiting arm if it waits for this very turn."""
-        with store.lock():
+        """Claim the waiting arm if it waits for this very turn.
+
+        A turn that an arm waits for, but that cannot claim it, is bound to
+        nothing: it must not run live.
+        """
+        try:
+            with store.lock():
+                arm = store.read_value(store.arm_path, parse_arm)
+                if arm is None or not self._waits_for(arm, turn):
+                    return False
+                if not _command_lives(store):
+                    return self._take_orphan(store, arm, turn)
+                if time.monotonic() - started > self._claim_limit():
+                    raise CassetteError("the claim came too late: the host may have gone on")
+                bind = self._bind_run if arm.kind == "run" else self._bind_record
+                error = bind(store, arm, turn)
+                claim = Claim(arm.id, turn.session, turn.id, turn.model, self.facts, error)
+                write_atomically(store.claim_path(arm.id), to_json(claim))
+                store.arm_path.unlink(missing_ok=True)
+        except Exception as failure:
             arm = store.read_value(store.arm_path, parse_arm)
-            if arm is None or not self._waits_for(store, arm, turn):
-                return False
-            bind = self._bind_run if arm.kind == "run" else self._bind_record
-            if time.monotonic() - started > self._claim_limit():
-                return False  # the host may have gone on without us
-            error = bind(store, arm, turn)
-            claim = Claim(arm.id, turn.session, turn.id, turn.model, self.facts, error)
-            write_atomically(store.claim_path(arm.id), to_json(claim))
-            store.arm_path.unlink(missing_ok=True)
+            if arm is not None and arm.kind == "run" and self._waits_for(arm, turn):
+                self._bind_to_nothing(arm, turn, f"the arm could not be claimed: {failure}")
+            raise
         return True
 
-    def _waits_for(self, store: Store, arm: Arm, turn: Turn) -> bool:
+    def _waits_for(self, arm: Arm, turn: Turn) -> bool:
         token = self.run_arm or self.record_arm
         if token != (arm.id if arm.host == "process" else ""):
             return False
         if not (turn.first and turn.platform == "cli" and not turn.parent):
             return False
-        if not isinstance(turn.message, str) or normal_request(turn.message) != arm.request:
+        return isinstance(turn.message, str) and normal_request(turn.message) == arm.request
+
+    def _take_orphan(self, store: Store, arm: Arm, turn: Turn) -> bool:
+        """Let no tool run in the session of a command that died before the claim.
+
+        Its arm lies there a while; later the same words are somebody else's.
+        """
+        if arm.kind != "run" or arm.host != "gateway" or abs(time.time() - arm.created) > ORPHAN_SECONDS:
             return False
-        if not 0 <= time.time() - arm.created <= arm.timeout + 60:
-            return False
-        waiting = store.waiting()
-        if waiting.try_acquire():  # nobody waits any more: the command died
-            waiting.release()
-            return False
+        self._bind_to_nothing(arm, turn, "the command that waited for this session is gone")
+        store.arm_path.unlink(missing_ok=True)
         return True
+
+    def _bind_to_nothing(self, arm: Arm, turn: Turn, why: str) -> None:
+        self.bindings.replay(Replay(arm, turn.id, turn.session, turn.model, self.facts, None, None, why))
 
     def _claim_limit(self) -> float:
         """Seconds within which a claim is sure to come before the host goes on."""
@@ -398,13 +422,15 @@ class Plugin:
                 cassette, error = None, "the cassette changed between the command and its session"
         except CassetteError as failure:
             error = f"the cassette failed to load: {failure}"
+        except Exception as failure:  # not even a lack of memory may let the turn run live
+            error = f"the cassette failed to load: {type(failure).__name__}"
         if self.facts.fingerprint != arm.fingerprint:
             cassette, error = None, "the session's process runs other plugin code than this command's"
-        if yolo_set(os.environ):
+        if self.facts.yolo or yolo_set(os.environ):  # Hermes keeps the value it started with
             cassette, error = None, "HERMES_YOLO_MODE is set in the session's process"
-        if cassette is not None and cassette.cwd:
-            workspace = replay_workspace(cassette, arm.folder)
         try:
+            if cassette is not None and cassette.cwd:
+                workspace = replay_workspace(cassette, arm.folder)
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error)
         except Exception as failure:
             error = f"the cassette could not be made ready: {type(failure).__name__}"
@@ -430,7 +456,9 @@ class Plugin:
         ledger: Ledger = replayed.finish(session, answer)
         if yolo_set(os.environ) != ledger.facts.yolo:
             ledger = replace(ledger, errors=(*ledger.errors, "HERMES_YOLO_MODE changed during the turn"))
-        write_atomically(self.store().ledger_path(ledger.arm), to_json(ledger))
+        store = self.store()
+        if store.claim_path(ledger.arm).exists():  # else its command is gone, and nobody would read it
+            write_atomically(store.ledger_path(ledger.arm), to_json(ledger))
         self.bindings.drop_replay(replayed.turn)
 
     # recordings armed from inside a session
@@ -538,7 +566,7 @@ class Plugin:
             raise CassetteError("a ping comes from hermes cassette run")
         store = self.store()
         store.prepare()
-        facts = replace(self.facts, pid=os.getpid(), yolo=yolo_set(os.environ))
+        facts = replace(self.facts, pid=os.getpid(), yolo=self.facts.yolo or yolo_set(os.environ))
         write_atomically(store.ping_path(nonce), to_json({"facts": vars(facts), "model": model}))
         return f"session-cassettes {facts.plugin} {facts.fingerprint[:12]}"
 
@@ -580,6 +608,15 @@ class Plugin:
             log.warning("session-cassettes: %r was not saved: %s", recording.name, text)
 
 
+def _command_lives(store: Store) -> bool:
+    """Whether the command that armed still waits: it holds a lock that dies with it."""
+    waiting = store.waiting()
+    if waiting.try_acquire():
+        waiting.release()
+        return False
+    return True
+
+
 def earlier_messages(history: Any) -> int:
     """Count what people and assistants said before the request that ends a history."""
     if not isinstance(history, Sequence):
@@ -601,11 +638,10 @@ def _tells_wrong_session() -> bool:
 
 def parse_state(data: bytes, file: str) -> dict[str, Any]:
     """Decode a recording's state.  :raises CassetteError: if it is none."""
-    value = parse_json(data, file)
-    shape = {"state": str, "name": str, "text": str, "created": (int, float)}
-    if not isinstance(value, dict) or any(not isinstance(value.get(k), t) for k, t in shape.items()):
-        raise CassetteError(f"{file} is not a recording's state: remove it")
-    return value
+    fields = Fields(parse_json(data, file), file)
+    for key in ("state", "name", "text"):
+        fields.get(key, str)
+    return {**fields.value, "created": fields.number("created")}
 
 
 def armed_state(session: str, name: str, overwrite: bool) -> dict[str, Any]:
@@ -670,6 +706,8 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
         snapshot, fault = _snapshot(seen, workspace)
         warnings += fault
+        if late := snapshot.skipped.get("out of time"):
+            warnings.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
@@ -705,14 +743,22 @@ def judge_calls(slots: Sequence[Slot]) -> tuple[list[Call], list[str], list[str]
 def _why_not(slot: Slot, turn_bytes: int, foreign: bool) -> str | None:
     if not slot.done:
         return "it raised an error" if slot.failed else "no result came before the turn ended"
-    if not isinstance(slot.args, dict):
-        return "its arguments are not an object"
+    if not isinstance(slot.args, dict) or not _is_json(slot.args):
+        return "its arguments are no JSON object"
     if is_guard_stub(slot.tool, slot.result):
         return "the result is only Hermes's notice of a repeated call"
     return keep_verdict(
         slot.tool, slot.args, slot.result,
         turn_bytes=turn_bytes, foreign_terminal_seen=foreign, windows=sys.platform == "win32",
     )  # fmt: skip
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _snapshot(calls: Sequence[Call], workspace: Workspace) -> tuple[Snapshot, list[str]]:

@@ -338,9 +338,9 @@ def _short(value: Any) -> str:
 def _plain(args: Any) -> Any:
     """A copy of a call's arguments that any JSON writer takes."""
     try:
-        return json.loads(json.dumps(args, default=repr))
-    except Exception:
-        return repr(type(args))
+        return json.loads(json.dumps(args, default=repr, allow_nan=False))
+    except Exception:  # what no JSON can say is told in words
+        return repr(args)[:2000]
 
 
 # --- the bindings ---------------------------------------------------------------
@@ -359,7 +359,7 @@ class Bindings:
         self._busy = locked                                   # False: pass everything through
         self._recordings: dict[str, Recording] = {}           # turn id -> its recording
         self._replays: OrderedDict[str, Replay] = OrderedDict()  # turn id -> its replay, oldest first
-        self._closed: OrderedDict[str, None] = OrderedDict()  # ids of sessions that held a replay
+        self._closed: OrderedDict[str, None] = OrderedDict()  # ids of sessions (or turns) that held a replay
         self._seen: dict[str, None] = {}                      # turns with live calls, oldest first
 
     # the callback
@@ -381,7 +381,7 @@ class Bindings:
                     if session_id not in self._closed:
                         self.close_session(session_id)
                     return replay.answer(tool_name, args, session_id)
-                if self.locked or session_id in self._closed:
+                if self.locked or session_id in self._closed or turn_id in self._closed:
                     return MISS
                 recording = self._recordings.get(turn_id)
         except Exception:
@@ -433,6 +433,10 @@ class Bindings:
             self._closed[session] = None
             while len(self._closed) > CLOSED_LIMIT:
                 self._closed.popitem(last=False)
+
+    def close_turn(self, turn: str) -> None:
+        """Let no tool run in this turn any more, whatever its session is called."""
+        self.close_session(turn)
 
     def recording_of(self, turn: str) -> Recording | None:
         """The recording of a turn, if it has one."""

@@ -105,6 +105,13 @@ class HookCase(unittest.TestCase):
         return self.store.path(name).exists()
 
 
+_acquire = FileLock.acquire
+
+
+def _acquire_soon(lock: FileLock, seconds: float) -> None:
+    _acquire(lock, min(seconds, 0.2))
+
+
 class Claims(HookCase):
     def armed_host(self, **changes: Any) -> FakeHost:
         arm = self.arm(**changes)
@@ -173,13 +180,48 @@ class Claims(HookCase):
         self.load(SESSION_CASSETTES_RUN=arm.id).start_turn(QUESTION)
         self.assertFalse(self.claimed())
 
-    def test_an_arm_from_another_time_is_not_claimed(self) -> None:
-        for created in (time.time() - 1000, time.time() + 1000):
+    def test_a_clock_that_jumps_costs_no_claim_while_the_command_waits(self) -> None:
+        for created in (time.time() - 100_000, time.time() + 100_000):
             arm = self.arm(created=created)
             self.wait()
             self.load(SESSION_CASSETTES_RUN=arm.id).start_turn(QUESTION)
-            self.assertFalse(self.claimed())
+            self.assertTrue(self.claimed())
             self.waiting.pop().release()
+
+    def test_in_a_gateway_the_session_of_a_command_that_died_runs_no_tool(self) -> None:
+        self.arm(host="gateway")
+        turn = self.host.start_turn(QUESTION)
+        self.assertEqual(self.host.call(turn, "terminal", {"command": "ls"}), MISS)
+        self.assertFalse(self.store.claim_path("a" * 24).exists())
+        later = self.host.start_turn(QUESTION)
+        self.assertEqual(self.host.call(later, "terminal", {"command": "ls"}), '{"live": "terminal"}')
+
+    def test_an_old_arm_of_a_dead_command_closes_nobodys_session(self) -> None:
+        for created in (time.time() - 1000, time.time() + 1000):
+            self.arm(host="gateway", created=created)
+            turn = self.host.start_turn(QUESTION)
+            self.assertEqual(self.host.call(turn, "terminal", {"command": "ls"}), '{"live": "terminal"}')
+            self.assertFalse(self.claimed())
+
+    def test_an_awaited_turn_that_cannot_claim_runs_no_tool(self) -> None:
+        def lock_the_store() -> None:
+            held = self.store.lock()
+            held.acquire(1)
+            self.waiting.append(held)
+
+        def fill_the_disk() -> None:
+            self.store.claim_path("a" * 24).parent.rmdir()
+
+        for harm in (fill_the_disk, lock_the_store):
+            with self.subTest(harm.__name__), mock.patch.object(FileLock, "acquire", _acquire_soon):
+                self.arm(host="gateway")
+                self.wait()
+                harm()
+                turn = self.host.start_turn(QUESTION)
+                self.assertEqual(self.host.call(turn, "terminal", {"command": "ls"}), MISS)
+                self.assertEqual(self.host.ran, [])
+                while self.waiting:
+                    self.waiting.pop().release()
 
     def test_a_cassette_that_is_missing_changed_or_broken_binds_the_turn_to_nothing(self) -> None:
         def remove() -> None:

@@ -1,0 +1,57 @@
+"""Runs `hermes cassette ...` with a context that has `session_cwd`, as Hermes 0.23 gives one.
+
+The plugin of the home is loaded the way Hermes loads it, and its command line
+runs in this process: with the Python of a lane it meets Hermes's own modules,
+with any other none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class Context:
+    """What `register` may use; `session_cwd` is there only where a gateway hosts the sessions."""
+
+    def __init__(self, gateway: bool) -> None:
+        self.commands: dict[str, Any] = {}
+        if gateway:
+            self.session_cwd = os.getcwd
+
+    def register_cli_command(self, name: str, help: str, setup_fn: Any, handler_fn: Any = None, description: str = "",
+                             ) -> None:
+        self.commands[name] = (setup_fn, handler_fn)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("register_"):
+            return lambda *args, **kwargs: None
+        raise AttributeError(name)
+
+
+def main() -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    import trust_fault
+
+    trust_fault.install("cli")
+    folder = Path(os.environ["HERMES_HOME"]) / "plugins" / "session-cassettes"
+    spec = importlib.util.spec_from_file_location(
+        "hermes_plugin_cassettes", folder / "__init__.py", submodule_search_locations=[str(folder)])
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    ctx = Context(gateway=os.environ.get("TRUST_HOST") == "gateway")
+    module.register(ctx)
+    setup, handler = ctx.commands["cassette"]
+    parser = argparse.ArgumentParser(prog="hermes cassette")
+    setup(parser)
+    handler(parser.parse_args(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""Proof with real processes that no tool runs in a replay, and that no verdict is wrong."""
+
+from __future__ import annotations
+
+import unittest
+
+from lanes.case import lane_suite
+from lanes.trust_faults import Children, FaultsAtEveryStep, FaultsOfTheWorld, LyingHermes
+from lanes.trust_hosts import GatewayHost
+
+
+def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None) -> unittest.TestSuite:
+    suite = unittest.TestSuite()
+    for case in (FaultsAtEveryStep, FaultsOfTheWorld, LyingHermes, Children):
+        suite.addTests(loader.loadTestsFromTestCase(case))
+    suite.addTests(lane_suite(loader, GatewayHost))
+    return suite

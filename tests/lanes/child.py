@@ -210,6 +210,16 @@ def _plain_output(heard: io.StringIO) -> contextlib.AbstractContextManager[Any]:
 
 
 def _go(cwd: str) -> None:
+    """Work in another folder, as a process does that was started there.
+
+    Hermes keeps one shell for the whole process; it would stay in the old folder.
+    """
+    if os.environ.get("TERMINAL_CWD") == cwd:
+        return
+    from tools.file_tools import clear_file_ops_cache
+    from tools.terminal_tool import cleanup_all_environments
+    clear_file_ops_cache()
+    cleanup_all_environments()
     os.chdir(cwd)
     os.environ["TERMINAL_CWD"] = cwd
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
-from support import load_demo, load_plugin
+from tests.support import load_demo, load_plugin
 
 from .host import PATIENCE, Home
 

@@ -15,11 +15,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent.parent))
 
-import trust_fault  # noqa: E402
-from support import FakeHost  # noqa: E402
+from tests.lanes import trust_fault  # noqa: E402
+from tests.support import FakeHost  # noqa: E402
 
 
 def load(home: Path) -> FakeHost:
@@ -81,11 +80,11 @@ def race(host: FakeHost, query: str, count: int) -> None:
 
 
 def main() -> int:
-    trust_fault.install("host")
+    query = next(word for word in sys.argv[1:] if word.startswith("--query="))[8:]
+    trust_fault.install("ping" if query.startswith("/") else "host")
     if jump := float(os.environ.get("TRUST_CLOCK", "0")):
         now = time.time
         time.time = lambda: now() + jump
-    query = next(word for word in sys.argv[1:] if word.startswith("--query="))[8:]
     host = load(Path(os.environ["HERMES_HOME"]))
     if count := int(os.environ.get("TRUST_RACE", "0")):
         race(host, query, count)

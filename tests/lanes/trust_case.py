@@ -22,7 +22,9 @@ MISS = '{"status": "unavailable", "message": "cassette miss"}'
 
 
 class Scripts:
-    """A brain for `ScriptedModel`: each request has steps of its own, found by the words it holds.
+    """A brain for `ScriptedModel`: each request has steps of its own, found by the words it starts with.
+
+    Hermes's review of a conversation is asked as "review of " its first request.
 
     A step is a `Step`, or is called for one; it may wait there.
     """
@@ -32,7 +34,10 @@ class Scripts:
 
     def __call__(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[str]) -> Any:
         asked = model.ask(messages).text
-        steps = next((steps for words, steps in self.steps.items() if words in asked), [Step(text="nothing to do")])
+        if asked.startswith("Review the conversation"):
+            said = [model.plain_text(message.get("content")) for message in messages if message.get("role") == "user"]
+            asked = f"review of {said[0]}"
+        steps = next((steps for words, steps in self.steps.items() if asked.startswith(words)), [Step(text="nothing to do")])
         taken = sum(1 for _ in model.batches(messages))
         step = steps[min(taken, len(steps) - 1)]
         return step(messages, tools) if callable(step) else step

@@ -22,6 +22,8 @@ ANSWER = Step(text="the port is 8080")
 class GatewayHost(LaneCase):
     """One real gateway process for all tests of a lane; `session_cwd` is what 0.23 adds to the command's context."""
 
+    #: After each turn Hermes reviews it, with tools, under the id of its session.
+    config = "memory:\n  nudge_interval: 1\nskills:\n  creation_nudge_interval: 1\n"
     gateway: Gateway
     work: Path
 
@@ -208,6 +210,17 @@ class GatewayHost(LaneCase):
                 self.nothing_ran()
         self.scripts.steps["left alone"] = [calls(READ), ANSWER]
         self.check(self.run_cassette(name), 0, "result PASS")
+
+    def test_hermess_own_review_of_a_replay_runs_no_tool(self) -> None:
+        tried, done = Pause(calls(self.write(), ("memory", {"action": "add", "target": "memory", "content": "seen"}))), \
+            Pause(Step(text="Nothing to save."))
+        self.scripts.steps["review of under review"] = [tried, done]
+        tried.go.set()
+        done.go.set()
+        self.check(self.run_cassette(self.cassette("under review", calls(READ), ANSWER)), 0, "result PASS")
+        done.wait()
+        self.nothing_ran()
+        self.assertFalse("seen" in "".join(path.read_text() for path in (self.home.path / "memories").glob("*")))
 
     def test_another_plugin_that_dispatches_a_tool_itself_is_out_of_reach(self) -> None:
         paused = Pause(calls(READ))

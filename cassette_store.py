@@ -7,19 +7,27 @@ results are kept (`snapshot`) or how a call is answered (`middleware`).
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import dataclasses
 import difflib
+import errno
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
 import shutil
+import stat
 import time
+import unicodedata
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator, Mapping, Sequence
+from typing import IO, Any, Callable, Iterator, Mapping, Sequence, TypeVar
+
+T = TypeVar("T")
 
 #: Results over this many bytes of UTF-8 are not kept.
 RESULT_LIMIT = 2 * 1024 * 1024
@@ -29,12 +37,28 @@ TURN_LIMIT = 12 * 1024 * 1024
 
 #: Tool calls of one replayed turn after which the log is cut and the run INVALID.
 CALL_LIMIT = 5_000
+#: Seconds that a run may take at most; the command line takes no longer `--timeout`.
+LONGEST_RUN = 10_000_000
+_DAY = 86_400
 #: Unfinished replays that one process holds; the oldest is cleared beyond it.
 REPLAY_LIMIT = 16
 
 
 class CassetteError(Exception):
-    """Something a person can act on; its text is one line for stderr."""
+    """Something a person can act on; its text is one line for stderr.
+
+    What cannot be printed (a newline in a folder's name, an escape sequence in
+    a file's key, a lone surrogate) is shown as Python writes it.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+
+
+def _quoted(value: object) -> str:
+    """A value in quotes for an error's text, at most about a line of it."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}...{text[-1]}"
 
 
 @dataclass(frozen=True)
@@ -174,6 +198,10 @@ class Claim:
     error: str = ""           #: why the turn is bound to nothing, or ""
 
 
+#: How a call of a replayed turn can be answered.
+HOWS = ("hit", "synthesized", "miss")
+
+
 @dataclass(frozen=True)
 class Answered:
     """How one call of a replayed turn was answered.
@@ -251,44 +279,54 @@ EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
 def check_pin(text: str) -> str:
     """Return the pin as it is kept, or refuse it.
 
-    :raises CassetteError: if it is empty, a regular expression that does not
-        compile, or one that matches any answer.
+    What a regular expression may cost is not checked here: one such as
+    `re:(a+)+$` can take for ever on the wrong answer, so `cli` bounds its time.
+
+    :raises CassetteError: if it is empty, more than a line, a regular
+        expression that does not compile, or one that matches an empty answer.
     """
     pin = text.strip()
-    if pin.startswith("re:"):
-        _check_pin_regex(pin[3:])
     if not pin:
         raise CassetteError("a pin cannot be empty: name a fact that the answer must contain")
-    if "\n" in pin:
+    if len(pin.splitlines()) > 1:
         raise CassetteError("a pin is one line: pin each line as a fact of its own")
+    if pin.startswith("re:"):
+        _check_pin_regex(pin[3:])
     return pin
 
 
 def _check_pin_regex(pattern: str) -> None:
     try:
         empty = re.compile(pattern, re.IGNORECASE).search("")
-    except (re.error, RecursionError, OverflowError) as error:
+    except (re.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
         raise CassetteError(
-            f"the pin's regular expression {pattern!r} does not compile ({error}): correct it"
+            f"the pin's regular expression {_quoted(pattern)} does not compile ({error}): correct it"
         ) from None
     if empty:
         raise CassetteError(
-            f"the pin's regular expression {pattern!r} matches even an empty answer:"
-            " it could never fail"
+            f"the pin's regular expression {_quoted(pattern)} matches even an empty answer,"
+            " so it could never fail: ask for more"
         )
 
 
 def pin_holds(pin: str, answer: str) -> bool:
     r"""Say whether an answer holds a pin.
 
-    Case is ignored and `\` equals `/`.  A pin that starts with `re:` is a
-    regular expression, tried on the answer as it is and with `\` as `/`.
+    Case is ignored as Unicode folds it (`ß` is `ss`; `İ` is `i` with a dot
+    above, so not a plain `i`), `\` equals `/`, and what looks the same is the
+    same, composed (NFC) or not (NFD).  A pin that starts with `re:` is a regular
+    expression, tried on the answer as it is and with `\` as `/`; it sees the
+    characters that are there.
     """
-    slashed = answer.replace("\\", "/")
     if pin.startswith("re:"):
         found = re.compile(pin[3:], re.IGNORECASE).search
-        return bool(found(answer) or found(slashed))
-    return pin.replace("\\", "/").casefold() in slashed.casefold()
+        return bool(found(answer) or found(answer.replace("\\", "/")))
+    return _folded(pin) in _folded(answer)
+
+
+def _folded(text: str) -> str:
+    folded = unicodedata.normalize("NFD", text).casefold()
+    return unicodedata.normalize("NFC", folded).replace("\\", "/")
 
 
 # --- grading ---------------------------------------------------------------
@@ -299,16 +337,22 @@ def grade(
     recorded: int,
     ledger: Ledger | None,
     reasons: Sequence[str],
+    holds: Callable[[str, str], bool] = pin_holds,
 ) -> Verdict:
     """Turn a run's evidence into its verdict.  Pure: no disk, no clock.
 
     `reasons` are the causes that make the run INVALID, found by `doubts`; with
-    any of them the pins are still shown, but never decide.
+    any of them the pins are still shown, but never decide.  What is neither a
+    hit nor synthesized counts as a miss.
+
+    :param holds: says whether an answer holds a pin.
     """
     answer = ledger.answer if ledger else ""
-    held = tuple((pin, pin_holds(pin, answer)) for pin in pins)
+    held = tuple((pin, holds(pin, answer)) for pin in pins)
     calls = ledger.calls if ledger else ()
-    misses = tuple(call for call in calls if call.how == "miss")
+    misses = tuple(call for call in calls if call.how not in ("hit", "synthesized"))
+    if ledger is None and not reasons:
+        reasons = [_NO_LEDGER]
     if reasons:
         result = "INVALID"
     elif not pins or not all(ok for _, ok in held):
@@ -322,7 +366,7 @@ def grade(
 
 def describe_path(calls: Sequence[Answered], recorded: int) -> str:
     """Say in a line how a replay's calls compare with the recording's."""
-    counts = [sum(call.how == how for call in calls) for how in ("hit", "synthesized", "miss")]
+    counts = [sum(call.how == how for call in calls) for how in HOWS]
     total = f"{len(calls)} call{'' if len(calls) == 1 else 's'}"
     tally = f"{counts[0]} hit, {counts[1]} synthesized, {counts[2]} miss"
     return f"{total}: {tally}; {_compare(calls, recorded)}"
@@ -332,11 +376,13 @@ def _compare(calls: Sequence[Answered], recorded: int) -> str:
     order = [call.recorded for call in calls if call.how == "hit" and call.recorded is not None]
     if not order:
         return "no recorded call reused"
-    ordered = all(a < b for a, b in zip(order, order[1:]))
-    if ordered and len(order) == len(calls) == recorded:
+    if order == list(range(recorded)) and len(order) == len(calls):
         return f"the recording's own path ({recorded} recorded)"
-    how = "in order" if ordered else "in another order"
+    how = "in order" if order == sorted(order) else "in another order"
     return f"subset of recording, {how} ({recorded} recorded)"
+
+
+_NO_LEDGER = "the replay left no ledger: the turn did not end with an answer"
 
 
 def doubts(
@@ -354,7 +400,7 @@ def doubts(
         return found
     found += _claim_doubts(arm, claim)
     if ledger is None:
-        found.append("the replay left no ledger: the turn did not end with an answer")
+        found.append(_NO_LEDGER)
         return found
     found += _ledger_doubts(claim, ledger)
     found += _match_doubts(ledger, child, same_answer)
@@ -379,6 +425,8 @@ def _claim_doubts(arm: Arm, claim: Claim) -> list[str]:
         found.append("the claim belongs to another run")
     if (claim.facts.plugin, claim.facts.fingerprint) != (arm.plugin, arm.fingerprint):
         found.append("the session was hosted by other plugin code than this command's")
+    if not arm.fingerprint:
+        found.append("this command does not know which plugin code it is")
     if claim.facts.yolo:
         found.append("the session's process ran with HERMES_YOLO_MODE set")
     return found
@@ -386,7 +434,7 @@ def _claim_doubts(arm: Arm, claim: Claim) -> list[str]:
 
 def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
     found = []
-    if (ledger.arm, ledger.turn, ledger.facts) != (claim.arm, claim.turn, claim.facts):
+    if _turn_of(ledger) != _turn_of(claim) or claim.session not in ledger.sessions:
         found.append("the ledger and the claim do not describe the same turn")
     if not ledger.finished:
         found.append("the ledger is unfinished: the turn did not end with an answer")
@@ -399,8 +447,14 @@ def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
         found.append(f"the turn made more than {CALL_LIMIT:,} tool calls: the call log was cut short")
     if ledger.evicted:
         found.append(f"more than {REPLAY_LIMIT} unfinished replays were in memory: this one was cleared")
+    if any(call.how not in HOWS for call in ledger.calls):
+        found.append("the ledger tells of a call that was neither answered nor missed")
     found += [f"internal error: {error}" for error in ledger.errors]
     return found
+
+
+def _turn_of(value: Ledger | Claim) -> tuple[Any, ...]:
+    return value.arm, value.turn, value.model, value.facts
 
 
 def _match_doubts(ledger: Ledger, child: Child, same_answer: Callable[[str, str], bool]) -> list[str]:
@@ -426,15 +480,17 @@ def parse_json(data: bytes, what: str) -> Any:
 
     :param what: names the file in the error's text.
     :raises CassetteError: if it is not UTF-8 or not JSON, repeats a key, holds
-        NaN or an infinity, or is nested too deeply.  A byte order mark is
-        skipped.
+        NaN, an infinity or a number that no reader takes, or is nested too
+        deeply.  A byte order mark is skipped.
     """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CassetteError(f"{what} is not UTF-8 (byte {error.start}): restore or record it again") from None
     try:
-        return json.loads(text, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+        return json.loads(
+            text, object_pairs_hook=_no_twins, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
+        )
     except json.JSONDecodeError as error:
         detail = f"{error.msg}, line {error.lineno} column {error.colno}"
     except RecursionError:
@@ -447,9 +503,8 @@ def parse_json(data: bytes, what: str) -> Any:
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twin = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"key {twin!r} stands twice")
+        twin = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"key {_quoted(twin)} stands twice")
     return made
 
 
@@ -457,14 +512,32 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"the number {_quoted(digits)[1:-1]} is too large")
+    return number
+
+
+#: Digits of a whole number; Python itself refuses to read or write more.
+_DIGITS = 4_300
+
+
+def _whole(digits: str) -> int:
+    if len(digits.lstrip("-")) > _DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits, over {_DIGITS:,}")
+    return int(digits)
+
+
 class Fields:
     """Reads the fields of one JSON object and names what is wrong with them.
 
-    `where` is the path of the object within the file, "" for the root.
+    `where` is the path of the object within the file, "" for the root; with
+    `item` it is the path of the list or object that holds this one.
     """
 
-    def __init__(self, value: Any, file: str, where: str = "") -> None:
-        self.file, self.where = file, where
+    def __init__(self, value: Any, file: str, where: str = "", item: int | str | None = None) -> None:
+        self.file, self.where, self.item = file, where, item
         if not isinstance(value, dict):
             raise self.wrong("", "object", value)
         self.value = value
@@ -476,32 +549,46 @@ class Fields:
             is no default.
         """
         found = self.value.get(key, default)
+        if type(found) is kind:
+            return found
         if found is ...:
-            raise CassetteError(f"{self.file}: field {self.path(key)} is missing: restore or record it again")
+            raise self.bad(key, "is missing")
         wanted = kind if isinstance(kind, tuple) else (kind,)
         if isinstance(found, bool) and bool not in wanted or not isinstance(found, wanted):
             raise self.wrong(key, "/".join(_KINDS[one] for one in wanted), found)
         return found
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of strings; a missing one is empty."""
-        found = self.get(key, list, [])
+    def number(self, key: str, default: Any = ...) -> float:
+        """Return a number as a float.  :raises CassetteError: as `get`, or if it is too large for one."""
+        found = self.get(key, (int, float), default)
+        try:
+            return float(found)
+        except OverflowError:
+            raise self.bad(key, "is too large a number") from None
+
+    def texts(self, key: str, default: Any = ()) -> tuple[str, ...]:
+        """Return a list of strings; a missing one is empty unless `default` is `...`."""
+        if key not in self.value and default is not ...:
+            return tuple(default)
+        found = self.get(key, list)
         for index, item in enumerate(found):
             if not isinstance(item, str):
                 raise self.wrong(f"{key}[{index}]", "string", item)
         return tuple(found)
 
     def path(self, key: str) -> str:
-        return ".".join(part for part in (self.where, key) if part)
+        where = self.where if self.item is None else f"{self.where}[{_quoted(self.item)}]"
+        return ".".join(part for part in (where, key) if part)
 
     def wrong(self, key: str, wanted: str, found: Any) -> CassetteError:
+        kind = _KINDS.get(type(found), type(found).__name__)
+        return self.bad(key, f"should be {_article(wanted)}, but it is {_article(kind)}")
+
+    def bad(self, key: str, what: str) -> CassetteError:
+        """The error that says what is wrong with a field ("" for the object itself)."""
         where = self.path(key)
         subject = f"field {where}" if where else "the file's root"
-        kind = _KINDS.get(type(found), type(found).__name__)
-        return CassetteError(
-            f"{self.file}: {subject} should be {_article(wanted)}, but it is {_article(kind)}:"
-            " restore or record it again"
-        )
+        return CassetteError(f"{self.file}: {subject} {what}: restore or record it again")
 
 
 _KINDS = {
@@ -527,78 +614,139 @@ FILE_LIMIT = 160 * 1024 * 1024
 def dump_cassette(cassette: Cassette) -> bytes:
     """Encode a cassette, one field a line, the small ones first.
 
-    `read_summary` relies on that order to list a folder of large cassettes
+    `Store.summary` relies on that order to list a folder of large cassettes
     without parsing them; any JSON that `parse_cassette` accepts is as good.
+    `counts` is for that list alone: `seal` ties it to everything after it, so
+    that counts a person left stale are found out and counted anew.
+
+    A lone surrogate comes back as it was; the two halves of a pair that stand
+    next to each other come back as the one character they are.
+
+    :raises CassetteError: if a value is none that JSON can hold.
     """
-    small = {
-        "schema": SCHEMA,
-        "name": cassette.name,
-        "counts": {"calls": len(cassette.calls), "files": len(cassette.snapshot.files)},
-        "pins": list(cassette.pins),
-        "warnings": list(cassette.warnings),
-        "not_kept": list(cassette.not_kept),
-        "recorded_at": cassette.recorded_at,
-        "plugin": cassette.plugin,
-        "host": vars(cassette.host),
-        "model": cassette.model,
-        "cwd": cassette.cwd,
-        "cwd_aliases": list(cassette.cwd_aliases),
-        "request": cassette.request,
-        "answer": cassette.answer,
-    }
-    large = {
-        "calls": [vars(call) for call in cassette.calls],
-        "snapshot": {
-            "skipped": dict(cassette.snapshot.skipped),
-            "skipped_paths": dict(cassette.snapshot.skipped_paths),
-            "files": {path: vars(file) for path, file in cassette.snapshot.files.items()},
-        },
-    }
-    lines = [f"{json.dumps(key)}: {_encode(value)}" for key, value in (small | large).items()]
-    return ("{\n" + ",\n".join(lines) + "\n}\n").encode("utf-8")
+    calls, files = len(cassette.calls), len(cassette.snapshot.files)
+    large = _large_lines(cassette)
+    counts = {"calls": calls, "files": files, "seal": _seal(calls, files, large)}
+    return b"{\n%s,\n%s" % (_small_lines(cassette, counts), large)
 
 
-def _encode(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def _small_lines(cassette: Cassette, counts: Mapping[str, Any]) -> bytes:
+    return _lines(
+        cassette.name,
+        schema=SCHEMA,
+        name=cassette.name,
+        counts=counts,
+        pins=cassette.pins,
+        warnings=cassette.warnings,
+        not_kept=cassette.not_kept,
+        recorded_at=cassette.recorded_at,
+        plugin=cassette.plugin,
+        host=cassette.host,
+        model=cassette.model,
+        cwd=cassette.cwd,
+        cwd_aliases=cassette.cwd_aliases,
+        request=cassette.request,
+        answer=cassette.answer,
+    )
+
+
+def _large_lines(cassette: Cassette) -> bytes:
+    """Calls and snapshot, to the end of the file."""
+    snapshot = {
+        "skipped": dict(cassette.snapshot.skipped),
+        "skipped_paths": dict(cassette.snapshot.skipped_paths),
+        "files": dict(cassette.snapshot.files),
+    }
+    return b"%s\n}\n" % _lines(cassette.name, calls=cassette.calls, snapshot=snapshot)
+
+
+def _lines(name: str, /, **fields: Any) -> bytes:
+    return b",\n".join(
+        b'"%s": %s' % (key.encode(), _encode(value, f"{key} of {name!r}")) for key, value in fields.items()
+    )
+
+
+def _seal(calls: int, files: int, large: bytes | memoryview) -> str:
+    """Tie the counts to the lines they count: a checksum, no protection against intent."""
+    return f"{binascii.crc32(large, binascii.crc32(b'%d %d' % (calls, files))):08x}"
+
+
+def _encode(value: Any, what: str) -> bytes:
+    """Encode a value as JSON in UTF-8.
+
+    :param what: names the value in the error's text.
+    :raises CassetteError: if JSON cannot hold it.
+    """
     try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:  # a lone surrogate in a tool's text: JSON can only escape it
-        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CassetteError(f"field {what} cannot be kept as JSON ({error}): record again without it") from None
+    return text.encode("utf-8", "backslashreplace")  # a lone surrogate, written as JSON escapes it too
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return vars(value)
+    raise TypeError(f"a {type(value).__name__} is no JSON value")
 
 
 def parse_cassette(data: bytes, file: str) -> Cassette:
     """Decode a cassette, checking every field.
 
-    Keys that this version does not know are ignored.
+    Keys that this version does not know are ignored, and so is `counts`.
 
     :param file: names the file in the error's text.
     :raises CassetteError: if anything is not as this version writes it, or was
         written by a newer version.
     """
     fields = Fields(parse_json(data, file), file)
+    small = _parse_small(fields)
+    return Cassette(calls=tuple(_parse_calls(fields)), snapshot=_parse_snapshot(fields), **small)
+
+
+def _parse_small(fields: Fields) -> dict[str, Any]:
+    """Check the schema and every field but calls and snapshot."""
     schema = fields.get("schema", int)
     if schema != SCHEMA:
         raise CassetteError(
-            f"{file}: schema {schema} is not known here (this version reads {SCHEMA}):"
+            f"{fields.file}: field schema: schema {_quoted(schema)} is not known here (this version reads {SCHEMA}):"
             " update the plugin, or record the cassette again"
         )
-    return Cassette(
-        name=fields.get("name", str),
-        request=fields.get("request", str),
-        answer=fields.get("answer", str),
-        model=fields.get("model", str, ""),
-        cwd=fields.get("cwd", str, ""),
-        cwd_aliases=fields.texts("cwd_aliases"),
-        recorded_at=fields.get("recorded_at", str, ""),
-        host=_parse_host(fields),
-        calls=tuple(_parse_calls(fields)),
-        not_kept=fields.texts("not_kept"),
-        snapshot=_parse_snapshot(fields),
-        pins=_parse_pins(fields),
-        warnings=fields.texts("warnings"),
-        plugin=fields.get("plugin", str, ""),
-    )
+    return {
+        "name": fields.get("name", str),
+        "request": fields.get("request", str),
+        "answer": fields.get("answer", str),
+        "model": fields.get("model", str, ""),
+        "cwd": fields.get("cwd", str, ""),
+        "cwd_aliases": fields.texts("cwd_aliases"),
+        "recorded_at": fields.get("recorded_at", str, ""),
+        "host": _parse_host(fields),
+        "not_kept": fields.texts("not_kept"),
+        "pins": _parse_pins(fields),
+        "warnings": fields.texts("warnings"),
+        "plugin": fields.get("plugin", str, ""),
+    }
+
+
+def _parse_sealed(data: bytes, file: str) -> Summary | None:
+    """Read the summary of a cassette that nobody touched since it was written.
+
+    :returns: None if calls or snapshot may be other than counted, or anything
+        is wrong: whoever parses the whole file learns what.
+    """
+    start = data.find(b'\n"calls": ') + 1
+    try:
+        fields = Fields(parse_json(data[:start].rstrip().rstrip(b",") + b"}", file), file)
+        small = _parse_small(fields)
+        counts = Fields(fields.get("counts", dict), file, "counts")
+        calls, files, seal = counts.get("calls", int), counts.get("files", int), counts.get("seal", str)
+    except CassetteError:
+        return None
+    if "calls" in fields.value or "snapshot" in fields.value:  # twice in the file, then
+        return None
+    if seal != _seal(calls, files, memoryview(data)[start:]):
+        return None
+    return Summary(small["name"], calls, files, small["pins"], small["warnings"])
 
 
 def _parse_host(fields: Fields) -> Host:
@@ -614,7 +762,7 @@ def _parse_host(fields: Fields) -> Host:
 
 def _parse_calls(fields: Fields) -> Iterator[Call]:
     for index, value in enumerate(fields.get("calls", list)):
-        call = Fields(value, fields.file, f"calls[{index}]")
+        call = Fields(value, fields.file, "calls", index)
         yield Call(
             call.get("tool", str),
             call.get("args", dict),
@@ -626,12 +774,12 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
     snapshot = Fields(fields.get("snapshot", dict), fields.file, "snapshot")
     files = {}
     for path, value in snapshot.get("files", dict).items():
-        one = Fields(value, fields.file, f"snapshot.files[{path!r}]")
+        one = Fields(value, fields.file, "snapshot.files", path)
         text = one.get("text", str)
         size = one.get("size", int, len(text))
         if size < 0:
-            raise CassetteError(f"{fields.file}: field {one.path('size')} is negative: record it again")
-        files[path] = SnapshotFile(text, size, float(one.get("mtime", (int, float), 0)), one.get("ignored", bool, False))
+            raise one.bad("size", "is negative")
+        files[path] = SnapshotFile(text, size, one.number("mtime", 0), one.get("ignored", bool, False))
     counts = Fields(snapshot.get("skipped", dict, {}), fields.file, "snapshot.skipped")
     paths = Fields(snapshot.get("skipped_paths", dict, {}), fields.file, "snapshot.skipped_paths")
     return Snapshot(
@@ -642,13 +790,13 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
 
 
 def _parse_pins(fields: Fields) -> tuple[str, ...]:
-    pins = fields.texts("pins")
-    for index, pin in enumerate(pins):
+    pins = []
+    for index, pin in enumerate(fields.texts("pins")):
         try:
-            check_pin(pin)
+            pins.append(check_pin(pin))
         except CassetteError as error:
             raise CassetteError(f"{fields.file}: field pins[{index}]: {error}") from None
-    return pins
+    return tuple(pins)
 
 
 # --- values as JSON -----------------------------------------------------------
@@ -656,19 +804,29 @@ def _parse_pins(fields: Fields) -> tuple[str, ...]:
 
 def to_json(value: Any) -> bytes:
     """Encode an `Arm`, `Claim`, `Ledger` or a plain object for a hand-over file."""
-    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
-    return (_encode(plain) + "\n").encode("utf-8")
+    return _encode(value, f"of a {type(value).__name__.lower()}") + b"\n"
 
 
 def parse_arm(data: bytes, file: str) -> Arm:
-    """Decode an arm.  :raises CassetteError: if a field is missing or mistyped."""
-    return _flat(Arm, Fields(parse_json(data, file), file))
+    """Decode an arm.
+
+    :raises CassetteError: if a field is missing or mistyped, or means nothing
+        here: an arm of an unknown kind must bind no turn.
+    """
+    fields = Fields(parse_json(data, file), file)
+    arm: Arm = _flat(Arm, fields)
+    if not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", arm.id):
+        raise fields.bad("id", f"is {_quoted(arm.id)}, no id of a run")
+    for key, known in (("kind", ("run", "record")), ("host", ("process", "gateway"))):
+        if getattr(arm, key) not in known:
+            raise fields.bad(key, f"is {_quoted(getattr(arm, key))}, neither {known[0]!r} nor {known[1]!r}")
+    return arm
 
 
 def parse_claim(data: bytes, file: str) -> Claim:
     """Decode a claim.  :raises CassetteError: if a field is missing or mistyped."""
     fields = Fields(parse_json(data, file), file)
-    return _flat(Claim, fields, facts=parse_facts(fields))
+    return _flat(Claim, fields, whole=True, facts=parse_facts(fields))
 
 
 def parse_facts(fields: Fields) -> Facts:
@@ -677,42 +835,86 @@ def parse_facts(fields: Fields) -> Facts:
 
 
 def parse_ledger(data: bytes, file: str) -> Ledger:
-    """Decode a ledger.  :raises CassetteError: if a field is missing or mistyped."""
+    """Decode a ledger, which is evidence: what it leaves out is no "nothing happened".
+
+    :raises CassetteError: if a field is missing or mistyped, or a call was
+        answered in a way that means nothing here.
+    """
     fields = Fields(parse_json(data, file), file)
-    calls = tuple(
-        _flat(Answered, Fields(value, file, f"calls[{index}]"))
-        for index, value in enumerate(fields.get("calls", list))
-    )
     return _flat(
-        Ledger, fields, facts=parse_facts(fields), calls=calls,
-        sessions=fields.texts("sessions"), errors=fields.texts("errors"),
+        Ledger, fields, whole=True, facts=parse_facts(fields), calls=tuple(_parse_answered(fields)),
+        sessions=fields.texts("sessions", ...), errors=fields.texts("errors", ...),
     )  # fmt: skip
 
 
+def _parse_answered(fields: Fields) -> Iterator[Answered]:
+    for index, value in enumerate(fields.get("calls", list)):
+        call = Fields(value, fields.file, "calls", index)
+        answered: Answered = _flat(Answered, call, whole=True)
+        if answered.how not in HOWS:
+            raise call.bad("how", f"is {_quoted(answered.how)}, none of {', '.join(HOWS)}")
+        yield answered
+
+
 _ANY = (dict, list, str, int, float, bool, type(None))
-_TYPES: dict[str, Any] = {
-    "str": str, "bool": bool, "int": int, "float": (int, float),
-    "int | None": (int, type(None)), "Any": _ANY,
-}  # fmt: skip
+_TYPES: dict[str, Any] = {"str": str, "bool": bool, "int": int, "int | None": (int, type(None)), "Any": _ANY}
 
 
-def _flat(kind: Any, fields: Fields, **ready: Any) -> Any:
-    """Build a dataclass from an object's fields of the same names and types."""
+def _flat(kind: Any, fields: Fields, whole: bool = False, **ready: Any) -> Any:
+    """Build a dataclass from an object's fields of the same names and types.
+
+    :param whole: every field must be there, also one that has a default.
+    """
     for spec in dataclasses.fields(kind):
         if spec.name not in ready:
-            default = ... if spec.default is dataclasses.MISSING else spec.default
-            ready[spec.name] = fields.get(spec.name, _TYPES[spec.type], default)
+            default = ... if whole or spec.default is dataclasses.MISSING else spec.default
+            if spec.type == "float":
+                ready[spec.name] = fields.number(spec.name, default)
+            else:
+                ready[spec.name] = fields.get(spec.name, _TYPES[str(spec.type)], default)
     return kind(**ready)
 
 
 # --- files: atomic, locked ------------------------------------------------------
 
 
+_WINDOWS = os.name == "nt"
+
+
+def read_whole(path: Path) -> bytes:
+    """Read a regular file; a pipe, a device or a folder in its place is refused, never waited for.
+
+    :raises OSError: if it cannot be read, or is over `FILE_LIMIT`.
+    """
+    with _patiently(lambda: open(path, "rb", opener=_open_at_once)) as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if found.st_size > FILE_LIMIT:
+            raise OSError(errno.EFBIG, f"it is over {FILE_LIMIT // 2**20} MB, larger than any that was recorded")
+        return file.read()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _patiently(action: Callable[[], T]) -> T:
+    """Do it; on Windows, where an open file cannot be replaced, try for a second."""
+    for _ in range(50 if _WINDOWS else 0):
+        try:
+            return action()
+        except PermissionError:
+            time.sleep(0.02)
+    return action()
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Put a whole file in place, or leave what was there.
 
     The bytes reach the disk before the name does.  On POSIX the file is for
-    its owner alone.
+    its owner alone.  A link in its place is replaced; what it leads to is not
+    touched.
 
     :raises CassetteError: if it cannot be written.
     """
@@ -723,7 +925,7 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        _patiently(lambda: os.replace(temporary, path))
         _sync_folder(path.parent)
     except OSError as error:
         raise CassetteError(
@@ -735,23 +937,57 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename durable where the platform can (POSIX)."""
-    if os.name != "posix":
+    """Make a rename durable where the platform and the file system can; it is done either way."""
+    if _WINDOWS:
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder for its owner alone.  :raises CassetteError: if that is impossible."""
     try:
-        os.fsync(descriptor)
-    except OSError:  # some file systems cannot sync a folder: the rename itself is done
-        pass
-    finally:
-        os.close(descriptor)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CassetteError(
+            f"cannot make the folder {folder} ({error.strerror or error}): make its place a writable folder"
+        ) from error
+    with contextlib.suppress(OSError):  # some file systems keep no modes
+        if not _WINDOWS and stat.S_IMODE(folder.stat().st_mode) != 0o700:
+            folder.chmod(0o700)
+
+
+def _remove_litter(folder: Path, before: float = math.inf) -> None:
+    """Remove temporary files that a killed writer left, if last written before a time."""
+    _remove_old(folder, before, lambda entry: entry.startswith(".") and entry.endswith(".tmp"))
+
+
+def _remove_old(folder: Path, before: float, chosen: Callable[[str], bool] = lambda entry: True) -> None:
+    for path in [folder / entry for entry in _entries(folder) if chosen(entry)]:
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime < before:
+                path.unlink()
+
+
+def _entries(folder: Path) -> list[str]:
+    """The names in a folder; none if it cannot be listed."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 class FileLock:
     """An advisory lock that the operating system frees when its holder dies.
 
     It keeps threads and processes apart alike, since every `FileLock` opens
-    the file anew.  It promises nothing on a network drive that ignores locks.
+    the file anew.  Its file stays for good: removing it while it is held would
+    let a second holder in.  It promises nothing on a network drive that
+    ignores locks, nor between a process and its fork.
     """
 
     def __init__(self, path: Path) -> None:
@@ -761,20 +997,41 @@ class FileLock:
     def try_acquire(self) -> bool:
         """Take the lock now, or return False because someone else holds it.
 
-        :raises CassetteError: if the lock file cannot be opened.
+        :raises CassetteError: if the lock file cannot be opened or locked.
         """
+        while True:
+            file = self._open()
+            try:
+                taken, there = _lock_now(file), self._is_still(file)
+            except OSError as error:
+                file.close()
+                raise CassetteError(
+                    f"cannot lock {self.path} ({error.strerror or error}): keep it on a drive that has file locks"
+                ) from error
+            if taken and there:
+                self._file = file
+                return True
+            file.close()
+            if not taken:
+                return False
+
+    def _is_still(self, file: IO[bytes]) -> bool:
+        """Whether the path still names an open file; a lock on a removed one keeps nobody out."""
+        if _WINDOWS:  # an open file cannot be removed there
+            return True
         try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def _open(self) -> IO[bytes]:
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
+            return open(descriptor, "r+b", buffering=0)
         except OSError as error:
             raise CassetteError(
                 f"cannot open {self.path} ({error.strerror or error}): make its folder writable"
             ) from error
-        file = open(descriptor, "r+b", buffering=0)
-        if not _lock_now(file):
-            file.close()
-            return False
-        self._file = file
-        return True
 
     def acquire(self, seconds: float) -> None:
         """Wait for the lock.  :raises CassetteError: if it takes longer than `seconds`."""
@@ -801,8 +1058,9 @@ class FileLock:
 
 
 def _lock_now(file: IO[bytes]) -> bool:
+    """Lock an open file, or return False because another has.  :raises OSError: if locks do not work here."""
     try:
-        if os.name == "nt":
+        if _WINDOWS:
             import msvcrt
 
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -810,7 +1068,7 @@ def _lock_now(file: IO[bytes]) -> bool:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except (BlockingIOError, PermissionError):
         return False
     return True
 
@@ -858,16 +1116,7 @@ class Store:
         :raises CassetteError: if they cannot be made.
         """
         for part in ("", "cassettes", "runs", "recordings", "claims", "ledgers", "pings"):
-            folder = self.root / part
-            try:
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if os.name == "posix" and not part:
-                    folder.chmod(0o700)
-            except OSError as error:
-                raise CassetteError(
-                    f"cannot use the data folder {folder} ({error.strerror or error}):"
-                    " make it a writable folder"
-                ) from error
+            _make_folder(self.root / part)
 
     def lock(self) -> FileLock:
         """The lock for reading and then writing anything in the folder."""
@@ -898,7 +1147,7 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise CassetteError(f"cannot read {self.root / 'cassettes'} ({error.strerror or error})") from error
+            raise _unreadable(self.root / "cassettes", error) from error
         stems = (entry[:-5] for entry in entries if entry.endswith(".json"))
         return sorted((stem for stem in stems if _NAME.match(stem)), key=str.casefold)
 
@@ -911,24 +1160,29 @@ class Store:
         path = self.path(name)
         data = self._bytes(path, name)
         cassette = parse_cassette(data, str(path))
-        if cassette.name.casefold() != name.casefold():
-            raise CassetteError(
-                f"{path}: field name is {cassette.name!r}, but the file is called {name!r}: make them agree"
-            )
+        _check_own_name(path, name, cassette.name)
         return cassette, hashlib.sha256(data).hexdigest()
 
     def _bytes(self, path: Path, name: str) -> bytes:
         try:
-            with open(path, "rb") as file:
-                if os.fstat(file.fileno()).st_size > FILE_LIMIT:
-                    raise CassetteError(f"{path} is over {FILE_LIMIT // 2**20} MB: no cassette is that large")
-                return file.read()
-        except FileNotFoundError:
-            near = difflib.get_close_matches(name, self.names(), 1)
-            hint = f"did you mean {near[0]!r}?" if near else "see 'hermes cassette list'"
-            raise CassetteError(f"there is no cassette {name!r}: {hint}") from None
+            return read_whole(path)
+        except FileNotFoundError as error:
+            if name in self.names():
+                raise CassetteError(f"{path} leads to a file that is gone: restore it or remove the link") from error
+            raise self._missing(name) from None
         except OSError as error:
-            raise CassetteError(f"cannot read {path} ({error.strerror or error})") from error
+            raise _unreadable(path, error) from error
+
+    def _missing(self, name: str) -> CassetteError:
+        names = {one.casefold(): one for one in self.names()}
+        near = difflib.get_close_matches(name.casefold(), names, 1)
+        hint = f"did you mean {names[near[0]]!r}?" if near else "see 'hermes cassette list'"
+        return CassetteError(f"there is no cassette {name!r}: {hint}")
+
+    def _check_present(self, name: str) -> None:
+        """Refuse a name that no cassette has, before a lock is made for it."""
+        if not self.exists(name):
+            raise self._missing(name)
 
     def save(self, cassette: Cassette, overwrite: bool) -> Path:
         """Keep a cassette under its name.
@@ -937,23 +1191,21 @@ class Store:
             or the file cannot be written; what was there before is there after.
         """
         path = self.path(cassette.name)
-        data = dump_cassette(cassette)
+        data = _dump_readable(cassette, path)
         with self.lock():
-            self._sweep(path.parent)
             twin = next((n for n in self.names() if n.casefold() == cassette.name.casefold()), None)
             if twin not in (None, cassette.name):
                 raise CassetteError(f"there is a cassette {twin!r}, the same name in another case: choose another name")
             if twin and not overwrite:
                 raise CassetteError(f"there is a cassette {twin!r} already: use --overwrite, or another name")
-            write_atomically(path, data)
+            self._put(path, data)
         return path
 
     @staticmethod
-    def _sweep(folder: Path) -> None:
-        """Remove what a killed writer left; the lock says that none is at work."""
-        for litter in folder.glob(".*.tmp"):
-            with contextlib.suppress(OSError):
-                litter.unlink()
+    def _put(path: Path, data: bytes) -> None:
+        """Write a cassette; the caller holds the lock, so temporary files are a killed writer's."""
+        _remove_litter(path.parent)
+        write_atomically(path, data)
 
     def change_pins(self, name: str, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
         """Replace a cassette's pins by `change(pins)`, safe against another writer.
@@ -961,11 +1213,12 @@ class Store:
         :raises CassetteError: if the cassette cannot be read or written, or
             `change` refuses.
         """
+        self._check_present(name)
         with self.lock():
             cassette, _ = self.read(name)
-            pins = change(cassette.pins)
-            self._sweep(self.root / "cassettes")
-            write_atomically(self.path(name), dump_cassette(dataclasses.replace(cassette, pins=pins)))
+            pins = tuple(change(cassette.pins))
+            path = self.path(name)
+            self._put(path, _dump_readable(dataclasses.replace(cassette, pins=pins), path))
         return pins
 
     def remove(self, name: str) -> None:
@@ -974,6 +1227,7 @@ class Store:
         :raises CassetteError: if there is none, or it cannot be removed.
         """
         path = self.path(name)
+        self._check_present(name)
         with self.lock():
             try:
                 path.unlink()
@@ -982,7 +1236,9 @@ class Store:
             except FileNotFoundError:
                 self._bytes(path, name)  # says that there is none, and offers the nearest
             except OSError as error:
-                raise CassetteError(f"cannot remove {error.filename or path} ({error.strerror or error})") from error
+                raise CassetteError(
+                    f"cannot remove {error.filename or path} ({error.strerror or error}): make its folder writable"
+                ) from error
 
     def rename(self, name: str, new: str) -> None:
         """Give a cassette and its runs another name.
@@ -991,13 +1247,14 @@ class Store:
             name is bad or taken; nothing is lost.
         """
         old_path, new_path = self.path(name), self.path(new)
+        self._check_present(name)
         with self.lock():
             cassette, _ = self.read(name)
-            if new.casefold() != name.casefold() and self.exists(new):
-                raise CassetteError(f"there is a cassette {new!r} already: choose another name")
             if new == name:
                 return
-            write_atomically(new_path, dump_cassette(dataclasses.replace(cassette, name=new)))
+            if any(n.casefold() == new.casefold() and n != name for n in self.names()):
+                raise CassetteError(f"there is a cassette {new!r} already: choose another name")
+            self._put(new_path, _dump_readable(dataclasses.replace(cassette, name=new), new_path))
             try:
                 if self.runs(name).exists() and not self.runs(new).exists():
                     self.runs(name).rename(self.runs(new))
@@ -1010,29 +1267,21 @@ class Store:
 
     def count_runs(self, name: str) -> int:
         """How many runs of a cassette are kept."""
-        try:
-            return sum(entry.endswith(".json") for entry in os.listdir(self.runs(name)))
-        except OSError:
-            return 0
+        return sum(entry.endswith(".json") for entry in _entries(self.runs(name)))
 
     def summary(self, name: str) -> Summary:
-        """Read what a row of `list` needs, without parsing calls and snapshot.
+        """Read what a row of `list` needs; it always says what `read` would say.
 
-        :raises CassetteError: if the file is cut short or not a cassette.
+        Calls and snapshot are parsed only when the file is not as it was
+        written: cut short, reformatted or edited by a person.
+
+        :raises CassetteError: if `read` would raise it.
         """
         path = self.path(name)
-        head = _read_head(path)
-        if head is None:
-            cassette, _ = self.read(name)
-            return Summary(
-                cassette.name, len(cassette.calls), len(cassette.snapshot.files), cassette.pins, cassette.warnings
-            )
-        fields = Fields(parse_json(head, str(path)), str(path))
-        counts = Fields(fields.get("counts", dict), str(path), "counts")
-        return Summary(
-            fields.get("name", str), counts.get("calls", int), counts.get("files", int),
-            fields.texts("pins"), fields.texts("warnings"),
-        )  # fmt: skip
+        data = self._bytes(path, name)
+        found = _parse_sealed(data, str(path)) or _summed(parse_cassette(data, str(path)))
+        _check_own_name(path, name, found.name)
+        return found
 
     # hand-overs
 
@@ -1042,11 +1291,12 @@ class Store:
         :raises CassetteError: if it is there but cannot be read or trusted.
         """
         try:
-            return parse(path.read_bytes(), str(path))
+            data = read_whole(path)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise CassetteError(f"cannot read {path} ({error.strerror or error})") from error
+            raise _unreadable(path, error) from error
+        return parse(data, str(path))
 
     @property
     def arm_path(self) -> Path:
@@ -1063,15 +1313,22 @@ class Store:
 
     def recording_path(self, session: str) -> Path:
         """Where the state of a session's recording is kept."""
-        return self.root / "recordings" / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
+        digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.root / "recordings" / f"{digest[:32]}.json"
 
     def sweep_handovers(self, now: float) -> None:
-        """Remove hand-over files older than a day: their processes are gone."""
-        for part in ("claims", "ledgers", "pings", "recordings", ""):
-            for entry in (self.root / part).glob("*" if part else ".*.tmp"):
-                with contextlib.suppress(OSError):
-                    if now - entry.stat().st_mtime > 86_400:
-                        entry.unlink()
+        """Remove hand-over files that outlived their processes, and a killed writer's litter.
+
+        A claim and a ledger are kept for the longest run, everything else for a
+        day.  The arm and the lock files are never touched: the next command
+        replaces a dead one's arm, and a lock whose file is removed holds no more.
+        """
+        for part in ("claims", "ledgers"):
+            _remove_old(self.root / part, now - LONGEST_RUN - _DAY)
+        for part in ("pings", "recordings"):
+            _remove_old(self.root / part, now - _DAY)
+        for folder in (self.root, *(self.root / "runs" / name for name in _entries(self.root / "runs"))):
+            _remove_litter(folder, now - _DAY)
 
     # runs
 
@@ -1082,29 +1339,52 @@ class Store:
     def save_run(self, name: str, stamp: str, run: Mapping[str, Any]) -> Path:
         """Keep a run's verdict; `stamp` sorts by time and is unique."""
         folder = self.runs(name)
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise CassetteError(f"cannot make {folder} ({error.strerror or error})") from error
+        _make_folder(folder.parent)
+        _make_folder(folder)
         path = folder / f"{stamp}.json"
         write_atomically(path, to_json(run))
         return path
 
     def last_runs(self, name: str, count: int) -> list[dict[str, Any]]:
-        """The newest runs, newest first; files that cannot be read are left out."""
-        try:
-            stamps = sorted((e for e in os.listdir(self.runs(name)) if e.endswith(".json")), reverse=True)
-        except OSError:
-            return []
-        found = []
-        for entry in stamps:
-            with contextlib.suppress(CassetteError, OSError):
-                run = parse_json((self.runs(name) / entry).read_bytes(), entry)
-                if isinstance(run, dict):
-                    found.append(run)
-            if len(found) == count:
+        """The newest runs, newest first; files that cannot be read, or are no run's, are left out."""
+        folder = self.runs(name)
+        found: list[dict[str, Any]] = []
+        for entry in sorted((e for e in _entries(folder) if e.endswith(".json")), reverse=True):
+            if len(found) >= count:
                 break
+            with contextlib.suppress(CassetteError, OSError):
+                run = parse_json(read_whole(folder / entry), entry)
+                if isinstance(run, dict) and isinstance(run.get("pins", []), list):
+                    found.append(run)
         return found
+
+
+def _check_own_name(path: Path, name: str, inside: str) -> None:
+    if inside.casefold() != name.casefold():
+        raise CassetteError(
+            f"{path}: field name is {_quoted(inside)}, but the file is called {name!r}: make them agree"
+        )
+
+
+def _dump_readable(cassette: Cassette, path: Path) -> bytes:
+    """Encode a cassette that is sure to be read again.
+
+    :raises CassetteError: if it would not be; better now than at the replay.
+    """
+    data = dump_cassette(cassette)
+    if len(data) > FILE_LIMIT:
+        raise CassetteError(f"{path} would be over {FILE_LIMIT // 2**20} MB: record a smaller turn")
+    parse_cassette(data, str(path))
+    return data
+
+
+def _summed(cassette: Cassette) -> Summary:
+    calls, files = len(cassette.calls), len(cassette.snapshot.files)
+    return Summary(cassette.name, calls, files, cassette.pins, cassette.warnings)
+
+
+def _unreadable(path: Path, error: OSError) -> CassetteError:
+    return CassetteError(f"cannot read {path} ({error.strerror or error}): make it readable, or remove it")
 
 
 def _same_file(one: Path, other: Path) -> bool:
@@ -1113,24 +1393,3 @@ def _same_file(one: Path, other: Path) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return False
-
-
-def _read_head(path: Path) -> bytes | None:
-    """The fields before `calls` as a JSON object, or None if the layout is not ours."""
-    try:
-        with open(path, "rb") as file:
-            lines = []
-            for line in file:
-                if line.startswith(b'"calls": '):
-                    break
-                lines.append(line)
-                if len(lines) > 20:
-                    return None
-            else:
-                return None
-            file.seek(-3, os.SEEK_END)
-            if lines[:1] != [b"{\n"] or file.read() != b"\n}\n":
-                return None
-    except OSError:
-        return None
-    return b"".join(lines).rstrip().rstrip(b",") + b"}"

@@ -335,7 +335,8 @@ def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     verb = "unpinned" if options.cassette_remove else "pinned"
     screen.print(f'{verb} "{pin}"; {options.cassette} has {len(pins)} pin{"s" * (len(pins) != 1)}')
     cassette, _ = plugin.store().read(options.cassette)
-    if not options.cassette_remove and not pin_holds(pin, cassette.answer):
+    held, _ = hold_pins([] if options.cassette_remove else [pin], cassette.answer)
+    if held.get(pin) is False:
         screen.print(f'note: the recorded answer itself does not hold "{pin}"')
     return 0
 
@@ -525,7 +526,9 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     reasons = doubts(arm, ledger, claim, child, same_answer) + claim_fault + ledger_fault
     if left_over and claim is not None:
         reasons.append("the arm was left over")
-    verdict = grade(cassette.pins, len(cassette.calls), ledger, reasons)
+    held, slow = hold_pins(cassette.pins, ledger.answer if ledger else "")
+    reasons += slow
+    verdict = grade(cassette.pins, len(cassette.calls), ledger, reasons, lambda pin, _: held.get(pin, False))
     model = ledger.model if ledger and ledger.model else options.cassette_model or "the default model"
     run = _run_file(arm, at, seconds, model, options, folder, verdict, ledger, claim, child, sha)
     path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
@@ -1012,6 +1015,56 @@ def ping_gateway(plugin: Plugin, store: Store, hermes: str, folder: str) -> None
         )
     if facts.yolo:
         raise CassetteError("HERMES_YOLO_MODE is set in the gateway: unset it and run hermes gateway restart")
+
+
+# --- pins, in a bounded time -----------------------------------------------------------------------
+
+#: Seconds that the regular expressions among a cassette's pins may take together.
+PIN_SECONDS = 5.0
+
+#: Tries patterns in an interpreter of its own and prints each outcome at once. A
+#: match holds the interpreter's lock for as long as it takes, so that only another
+#: process can bound it; its watchdog ends it even if this one dies.
+_PIN_WORKER = """
+import faulthandler, json, os, re, sys
+job = json.load(sys.stdin)
+faulthandler.dump_traceback_later(job["seconds"] + 1, exit=True, file=open(os.devnull, "w"))
+texts = [job["answer"], job["answer"].replace("\\\\", "/")]
+for pattern in job["patterns"]:
+    found = re.compile(pattern, re.IGNORECASE).search
+    print(int(any(found(text) for text in texts)), flush=True)
+"""
+
+
+def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[str]]:
+    """Say of each pin whether an answer holds it, and why that could not be said of some.
+
+    A regular expression is tried in a child, since one that backtracks without
+    end could never be stopped here.
+    """
+    held = {pin: pin_holds(pin, answer) for pin in pins if not pin.startswith("re:")}
+    regexes = [pin for pin in pins if pin.startswith("re:")]
+    if not regexes:
+        return held, []
+    job = {"patterns": [pin[3:] for pin in regexes], "answer": answer, "seconds": PIN_SECONDS}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-W", "ignore", "-c", _PIN_WORKER], input=json.dumps(job).encode(),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PIN_SECONDS, check=False, **_no_window(),
+        )  # fmt: skip
+        printed = done.stdout
+    except subprocess.TimeoutExpired as late:
+        printed = late.stdout or b""
+    except (OSError, ValueError) as error:
+        return held, [f"the pins that are regular expressions could not be tried ({error})"]
+    outcomes = [line == b"1" for line in printed.split()]
+    held.update(zip(regexes, outcomes, strict=False))
+    missing = regexes[len(outcomes) :]
+    return held, [f'the pin "{missing[0]}" could not be tried in {PIN_SECONDS:g} s on this answer'] if missing else []
+
+
+def _no_window() -> dict[str, Any]:
+    return {"creationflags": getattr(subprocess, "CREATE_NO_WINDOW", 0)}
 
 
 # --- the printed answer -------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import json
 import logging
 import os
 import re
@@ -28,6 +29,7 @@ from .cassette_store import (
     CassetteError,
     Claim,
     Facts,
+    Fields,
     Host,
     Ledger,
     Snapshot,
@@ -55,7 +57,7 @@ RECORD_VARIABLE = "SESSION_CASSETTES_RECORD"
 #: Seconds after which `/cassette record` no longer holds.
 ARM_LIFETIME = 3600.0
 #: Seconds that a turn's end may spend on its snapshot.
-SNAPSHOT_SECONDS = 8.0
+SNAPSHOT_SECONDS = 15.0
 #: Seconds after which the arm of a command that died no longer closes its session.
 ORPHAN_SECONDS = 180.0
 #: Seconds after which a hook no longer claims, where the host has no limit of its own.
@@ -636,11 +638,10 @@ def _tells_wrong_session() -> bool:
 
 def parse_state(data: bytes, file: str) -> dict[str, Any]:
     """Decode a recording's state.  :raises CassetteError: if it is none."""
-    value = parse_json(data, file)
-    shape = {"state": str, "name": str, "text": str, "created": (int, float)}
-    if not isinstance(value, dict) or any(not isinstance(value.get(k), t) for k, t in shape.items()):
-        raise CassetteError(f"{file} is not a recording's state: remove it")
-    return value
+    fields = Fields(parse_json(data, file), file)
+    for key in ("state", "name", "text"):
+        fields.get(key, str)
+    return {**fields.value, "created": fields.number("created")}
 
 
 def armed_state(session: str, name: str, overwrite: bool) -> dict[str, Any]:
@@ -705,6 +706,8 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
         snapshot, fault = _snapshot(seen, workspace)
         warnings += fault
+        if late := snapshot.skipped.get("out of time"):
+            warnings.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
@@ -740,14 +743,22 @@ def judge_calls(slots: Sequence[Slot]) -> tuple[list[Call], list[str], list[str]
 def _why_not(slot: Slot, turn_bytes: int, foreign: bool) -> str | None:
     if not slot.done:
         return "it raised an error" if slot.failed else "no result came before the turn ended"
-    if not isinstance(slot.args, dict):
-        return "its arguments are not an object"
+    if not isinstance(slot.args, dict) or not _is_json(slot.args):
+        return "its arguments are no JSON object"
     if is_guard_stub(slot.tool, slot.result):
         return "the result is only Hermes's notice of a repeated call"
     return keep_verdict(
         slot.tool, slot.args, slot.result,
         turn_bytes=turn_bytes, foreign_terminal_seen=foreign, windows=sys.platform == "win32",
     )  # fmt: skip
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _snapshot(calls: Sequence[Call], workspace: Workspace) -> tuple[Snapshot, list[str]]:

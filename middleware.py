@@ -338,9 +338,9 @@ def _short(value: Any) -> str:
 def _plain(args: Any) -> Any:
     """A copy of a call's arguments that any JSON writer takes."""
     try:
-        return json.loads(json.dumps(args, default=repr))
-    except Exception:
-        return repr(type(args))
+        return json.loads(json.dumps(args, default=repr, allow_nan=False))
+    except Exception:  # what no JSON can say is told in words
+        return repr(args)[:2000]
 
 
 # --- the bindings ---------------------------------------------------------------

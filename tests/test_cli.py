@@ -26,6 +26,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     SnapshotFile,
     Store,
     grade,
+    pin_holds,
 )
 
 QUESTION = "Where is the auth handler?"
@@ -127,6 +128,21 @@ class Pinning(CliCase):
         for words in (("pin", "tinyshpo", "x"), ("show", "tinyshpo"), ("run", "tinyshpo"), ("rm", "tinyshpo", "--yes")):
             status, _, err = self.run_command(*words)
             self.assertEqual((status, err), (2, "hermes cassette: there is no cassette 'tinyshpo': did you mean 'tinyshop'?\n"))
+
+
+    def test_a_pin_that_backtracks_without_end_is_told_and_never_waited_for(self) -> None:
+        answer = "a" * 60 + "!"
+        with mock.patch.object(cli, "PIN_SECONDS", 1.0):
+            held, reasons = cli.hold_pins(["8080", "re:a{60}!", "re:(a+)+$", "re:x"], answer)
+        self.assertEqual(held, {"8080": False, "re:a{60}!": True})
+        self.assertEqual(reasons, ['the pin "re:(a+)+$" could not be tried in 1 s on this answer'])
+
+    def test_pins_hold_the_same_in_the_child_as_here(self) -> None:
+        answer = "See server\\auth.py: port 8080 (→ Über \ud800)"
+        pins = ["re:\\b8080\\b", "re:SERVER/auth\\.py", "re:server\\\\auth", "re:über", "re:9090", "server/AUTH.py", "x"]
+        held, reasons = cli.hold_pins(pins, answer)
+        self.assertEqual((held, reasons), ({pin: pin_holds(pin, answer) for pin in pins}, []))
+        self.assertEqual([held[pin] for pin in pins], [True, True, True, True, False, True, False])
 
 
 class Looking(CliCase):

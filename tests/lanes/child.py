@@ -109,6 +109,7 @@ class Host:
     def __init__(self) -> None:
         self.spies = Spies()
         self.sessions: dict[str, Session] = {}
+        self.current: Session | None = None
 
     def start(self) -> Json:
         """Load Hermes and its plugins, as the command does before a turn."""
@@ -124,27 +125,34 @@ class Host:
     def open(self, cwd: str, model: str = "", skills: list[str] | None = None) -> Json:
         """Begin an interactive session that has had no turn yet."""
         _go(cwd)
-        session = Session(model, skills or [], "", interactive=True)
-        self.sessions[session.id] = session
+        session = self._enter(Session(model, skills or [], "", interactive=True))
         return {"session_id": session.id}
 
     def turn(self, query: str, cwd: str, session_id: str = "", model: str = "",
              skills: list[str] | None = None) -> Json:
         """Run a turn: in a known session, in a resumed one, or (without an id) in a fresh one."""
         _go(cwd)
-        session = self.sessions.get(session_id) or Session(model, skills or [], session_id, interactive=False)
+        session = self._enter(
+            self.sessions.get(session_id) or Session(model, skills or [], session_id, interactive=False))
         said = session.turn(query)
         self.sessions[session.id] = session
         return {**said, **self.spies.take()}
 
     def slash(self, text: str, session_id: str = "") -> Json:
         """Type a slash command in a session, or (without an id) in a fresh one."""
-        session = self.sessions.get(session_id) or Session("", [], session_id, interactive=True)
-        self.sessions[session.id] = session
+        session = self._enter(self.sessions.get(session_id) or Session("", [], session_id, interactive=True))
         heard = io.StringIO()
         with contextlib.redirect_stdout(heard), _plain_output(heard):
             session.shell.process_command(text)
         return {"text": heard.getvalue(), "session_id": session.id}
+
+    def _enter(self, session: Session) -> Session:
+        """Make a session the current one: the first as a start does, a later one as `/new` or `/resume` does."""
+        if self.current not in (None, session):
+            from gateway.session_context import set_current_session_id
+            set_current_session_id(session.id)
+        self.current = self.sessions[session.id] = session
+        return session
 
     def env(self, values: dict[str, str | None]) -> Json:
         """Set environment variables; None removes one."""

@@ -71,7 +71,7 @@ class TurnResult:
 
 
 class HermesHost:
-    """One long-lived Hermes process.  Turns in it cost well under a second, a start about three.
+    """One long-lived Hermes process.  Its first turn costs five seconds or more, later ones half a second.
 
     Use it in a `with` block or call `close`.
     """

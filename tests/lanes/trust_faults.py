@@ -127,7 +127,7 @@ class _Worker(FaultCase):
 
     def faults(self, kind: str) -> dict[str, Any]:
         """Let every step fail; return the table of outcomes, and what was wrong."""
-        adopt_orphans()
+        adopted = adopt_orphans()
         self.table: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         self.states: set[tuple[str, ...]] = set()
         self.wrong: list[str] = []
@@ -135,6 +135,8 @@ class _Worker(FaultCase):
             # One failed use at a time is tried where it matters: in a gateway no
             # variable keeps the tools shut, and the command is the same in both.
             for mode in ("die", "full", "eio") if (kind == "gateway") != (role == "cli") else ("die", "full"):
+                if role == "cli" and mode == "die" and not adopted:
+                    continue  # nothing would tell when the orphan has ended
                 for step in range(1, 200):
                     outcome = self.one_fault(kind, role, mode, step)
                     if outcome is None:
@@ -348,7 +350,7 @@ class Children(FaultCase):
         self.assertEqual(given["HERMES_HOME"], str(self.home))
 
     def test_a_time_out_ends_child_and_grandchild(self) -> None:
-        adopt_orphans()
+        self.adopted = adopt_orphans()
         self.stand_in(self.STUBBORN)
         code, text = self.run_port("--timeout", "1")
         self.assertEqual(code, 4, text)
@@ -357,7 +359,7 @@ class Children(FaultCase):
         self.assertFalse(self.store.arm_path.exists())
 
     def test_ctrl_c_a_kill_and_a_closed_terminal_grade_nothing_and_leave_nothing(self) -> None:
-        adopt_orphans()
+        self.adopted = adopt_orphans()
         self.stand_in(self.STUBBORN)
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             with self.subTest(number.name):
@@ -376,7 +378,7 @@ class Children(FaultCase):
 
     def nothing_is_left(self) -> None:
         wait_for_orphans()
-        for pid in map(int, (self.root / "pids").read_text().split()):
+        for pid in map(int, (self.root / "pids").read_text().split() if self.adopted else ()):
             with self.assertRaises(ProcessLookupError):
                 os.kill(pid, 0)
         (self.root / "pids").unlink()

@@ -11,7 +11,7 @@ from typing import Any
 
 from .case import LaneCase
 from .host import Home
-from .trust_case import MISS, Pause, Scripts, Step, calls, finish, interrupt, keep_cassette, returned_to_model
+from .trust_case import MISS, Pause, Scripts, Step, calls, finish, interrupt, keep_cassette, model, returned_to_model
 from .trust_gateway import Gateway, install_probe, start_cli, write_client
 from .venvs import lane_python, scratch
 
@@ -107,7 +107,6 @@ class GatewayHost(LaneCase):
 
     def test_a_gateway_that_is_not_ours_is_refused_before_anything_runs(self) -> None:
         name = self.cassette("refused", calls(self.write()), ANSWER)
-        asked = len(self.model.requests)
         file = self.home.path / "plugins" / "session-cassettes" / "cli.py"
         kept = file.read_bytes()
         file.write_bytes(kept + b"# another version\n")
@@ -122,7 +121,8 @@ class GatewayHost(LaneCase):
         self.cassette("refused", home=bare)
         with Gateway(self.version, bare, self.work) as gateway:
             self.check(self.run_cassette(name, home=bare, gateway=gateway), 2, "did not answer the ping")
-        self.assertEqual(len(self.model.requests), asked, "a prompt reached the model")
+        self.assertEqual(returned_to_model(self.model.requests, "refused"), [])
+        self.assertNotIn("refused?", [model.ask(body["messages"]).text for body in self.model.requests])
         self.nothing_ran()
         self.no_litter()
 

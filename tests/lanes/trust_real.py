@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .case import LaneCase
-from .trust_case import Scripts, Step, calls, keep_cassette, model
+from .trust_case import Scripts, Step, Store, calls, keep_cassette, model
 from .venvs import lane_hermes, scratch
 
 QUESTION = "Where is the auth handler and what port does it bind?"
@@ -45,8 +45,7 @@ class ReplayFromOutside(LaneCase):
         self.model.brain = None
         done = self.hermes("cassette", "record", "offline", "--query", QUESTION, cwd=shop)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        done = self.hermes("cassette", "pin", "offline", "8080", cwd=shop)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        Store(self.home.data).change_pins("offline", lambda _: ("8080",))
         env = scratch.clean_environment(self.home.path)
         env["PATH"] = os.pathsep.join([str(lane_hermes(self.version).parent), env.get("PATH", "")])
         done = subprocess.run(
@@ -100,7 +99,6 @@ class ReplayFromOutside(LaneCase):
         print("\n".join(told), file=sys.stderr)
 
     def store_run(self, name: str) -> Any:
-        from session_cassettes.cassette_store import Store
         return Store(self.home.data).last_runs(name, 1)[0]
 
     def traced(self, name: str, code: int) -> "Trace":

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from tests.support import load_demo, load_plugin
 
@@ -73,13 +74,13 @@ def keep_cassette(home: Home, name: str, request: str, workspace: Path, version:
     return store
 
 
-def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Wait for a command; return its status and everything it printed."""
     out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out + err
 
 
-def interrupt(process: "subprocess.Popen[str]", number: int = signal.SIGINT) -> None:
+def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
     os.kill(process.pid, number)
 
 

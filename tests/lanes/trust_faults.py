@@ -14,7 +14,7 @@ import sys
 import time
 import unittest
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any
 
 from tests.support import REPO, load_plugin, temp_folder
 
@@ -62,7 +62,7 @@ class FaultCase(unittest.TestCase):
         path.write_text("#!/bin/sh\n" + script)
         path.chmod(0o755)
 
-    def command(self, *words: str, home: Path | None = None, **environment: str) -> "subprocess.Popen[str]":
+    def command(self, *words: str, home: Path | None = None, **environment: str) -> subprocess.Popen[str]:
         env = {**scratch.clean_environment(home or self.home), "TRUST_LIVE": str(self.live), "TMPDIR": str(self.tmp),
                "TRUST_HIT": str(self.hit), **environment}
         env["PATH"] = os.pathsep.join([str(self.bin), env.get("PATH", "")])
@@ -263,7 +263,7 @@ class FaultsOfTheWorld(FaultCase):
             waiting.release()
 
 
-def _tiny_disk(case: unittest.TestCase) -> "_Disk":
+def _tiny_disk(case: unittest.TestCase) -> _Disk:
     folder = temp_folder(case)
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False)
     if done.returncode:

@@ -17,7 +17,8 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any, Callable, Mapping
+from typing import Any
+from collections.abc import Callable, Mapping
 
 from .host import PATIENCE, Home
 from .venvs import lane_python, scratch
@@ -104,7 +105,7 @@ class Gateway:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         self.address = "{}:{}".format(*self._server.server_address)
 
-    def __enter__(self) -> "Gateway":
+    def __enter__(self) -> Gateway:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -197,12 +198,12 @@ class Gateway:
             raise Gone(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def _await(self, key: Any) -> "queue.Queue[Any]":
+    def _await(self, key: Any) -> queue.Queue[Any]:
         with self._lock:
             return self._waiting.setdefault(key, queue.Queue())
 
     @staticmethod
-    def _take(waiting: "queue.Queue[Any]", what: str) -> Any:
+    def _take(waiting: queue.Queue[Any], what: str) -> Any:
         try:
             found = waiting.get(timeout=PATIENCE)
         except queue.Empty:
@@ -241,7 +242,7 @@ def write_client(folder: Path) -> Path:
 
 
 def start_cli(python: Path, home: Home, *words: str, cwd: Path, bin_folder: Path,
-              **environment: str) -> "subprocess.Popen[str]":
+              **environment: str) -> subprocess.Popen[str]:
     """Start one `hermes cassette` command whose children are the `hermes` of `bin_folder`."""
     env = {**scratch.clean_environment(home.path), **environment}
     env["PATH"] = os.pathsep.join([str(bin_folder), env.get("PATH", "")])

@@ -54,7 +54,7 @@ class GatewayHost(LaneCase):
             lane_python(self.version), home or self.home, *words, cwd=self.work, bin_folder=self.bin,
             TRUST_HOST="gateway", TRUST_GATEWAY=(gateway or self.gateway).address, **environment)
 
-    def run_cassette(self, name: str, **options: Any) -> "subprocess.Popen[str]":
+    def run_cassette(self, name: str, **options: Any) -> subprocess.Popen[str]:
         return self.command("run", name, **options)
 
     def cassette(self, words: str, *steps: Any, home: Home | None = None) -> str:

@@ -101,7 +101,7 @@ class ReplayFromOutside(LaneCase):
     def store_run(self, name: str) -> Any:
         return Store(self.home.data).last_runs(name, 1)[0]
 
-    def traced(self, name: str, code: int) -> "Trace":
+    def traced(self, name: str, code: int) -> Trace:
         """Run one replay under strace and return what its processes did."""
         log = self.work.with_name(self.work.name + f"-{name}.strace")
         self.addCleanup(log.unlink)

@@ -8,6 +8,7 @@ it, and passes prompts, plugin commands and answers on.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -80,6 +81,7 @@ class Gateway:
         self.version, self.home = version, home
         self.gate: Callable[[str], None] | None = None
         self.sessions: list[tuple[str, str]] = []       # (id in the gateway, stored id), oldest first
+        self.served: queue.Queue[str] = queue.Queue()   # what clients asked, once it is done
         self._log = tempfile.TemporaryFile()
         self._lock = threading.Lock()
         self._last = 0
@@ -98,7 +100,9 @@ class Gateway:
                     answer = gateway.serve(asked["query"], asked["cwd"], asked["model"])
                 except Gone as error:
                     answer = {"failure": f"the gateway is gone: {error}"}
-                self.wfile.write((json.dumps(answer) + "\n").encode())
+                gateway.served.put(asked["query"])
+                with contextlib.suppress(OSError):  # the client may be dead
+                    self.wfile.write((json.dumps(answer) + "\n").encode())
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Client)
         self._server.daemon_threads = True

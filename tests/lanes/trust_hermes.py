@@ -65,12 +65,14 @@ def race(host: FakeHost, query: str, count: int) -> None:
     """Start `count` turns with the same words at once when told to, and say what each got."""
     print("ready", flush=True)
     sys.stdin.readline()
-    barrier = threading.Barrier(count)
+    barrier, printing = threading.Barrier(count), threading.Lock()
 
     def one() -> None:
         barrier.wait()
         started = host.start_turn(query)
-        print(host.call(started, "read_file", {"path": "a.txt"}), flush=True)
+        said = host.call(started, "read_file", {"path": "a.txt"})
+        with printing:
+            print(said, flush=True)
 
     threads = [threading.Thread(target=one) for _ in range(count)]
     for thread in threads:

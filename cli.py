@@ -245,8 +245,9 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
         raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
     folder = _work_folder(options.cassette_in or os.getcwd())
     arm = _new_arm(plugin, "record", name, request, options.cassette_timeout, folder, overwrite=options.cassette_overwrite)
-    with _armed(store, arm) as slot:
-        child = _run_child(plugin, store, arm, slot, options, folder, screen)
+    hermes = find_hermes(sys.argv[0])
+    with _armed(store, arm, lambda: _check_host(plugin, store, arm, hermes, folder, screen)) as slot:
+        child = _run_child(plugin, store, arm, slot, hermes, options, folder, screen)
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
         kept = store.read_value(store.ledger_path(arm.id), parse_state)
     return _tell_recording(store, name, child, claim, kept, options, screen)
@@ -528,8 +529,9 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     folder = _work_folder(options.cassette_in or _recorded_folder(cassette))
     arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, folder, cassette_sha=sha)
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
-    with _armed(store, arm) as slot:
-        child = _run_child(plugin, store, arm, slot, options, folder, screen)
+    hermes = find_hermes(sys.argv[0])
+    with _armed(store, arm, lambda: _check_host(plugin, store, arm, hermes, folder, screen)) as slot:
+        child = _run_child(plugin, store, arm, slot, hermes, options, folder, screen)
         claim, claim_fault = _evidence(store, store.claim_path(arm.id), parse_claim)
         ledger, ledger_fault = _evidence(store, store.ledger_path(arm.id), parse_ledger)
         left_over = store.arm_path.exists()
@@ -812,10 +814,12 @@ class Slot:
 
 
 @contextlib.contextmanager
-def _armed(store: Store, arm: Arm) -> Iterator[Slot]:
+def _armed(store: Store, arm: Arm, check: Callable[[], None]) -> Iterator[Slot]:
     """Put an arm in the one waiting place of the profile, and clean up after it.
 
-    :raises CassetteError: if another run waits there.
+    :param check: is called when the place is taken, before the arm lies there
+        for all to see.
+    :raises CassetteError: if another run waits there, or `check` refuses.
     """
     slot = Slot(store.waiting())
     if not slot.lock.try_acquire():
@@ -823,6 +827,7 @@ def _armed(store: Store, arm: Arm) -> Iterator[Slot]:
     try:
         if store.waiting().try_acquire():
             raise CassetteError(f"the file system of {store.root} keeps no locks: put Hermes's home on a local disk")
+        check()
         with store.lock():
             write_atomically(store.arm_path, to_json(arm))  # an arm lying there belongs to the dead
         yield slot
@@ -906,14 +911,17 @@ def _at_least(version: str, major: int, minor: int) -> bool:
     return found is not None and (int(found.group(1)), int(found.group(2))) >= (major, minor)
 
 
-def _run_child(
-    plugin: Plugin, store: Store, arm: Arm, slot: Slot, options: argparse.Namespace, folder: str, screen: Screen
-) -> Child:
-    """Start the session that an arm waits for, and wait for its end."""
-    hermes = find_hermes(sys.argv[0])
+def _check_host(plugin: Plugin, store: Store, arm: Arm, hermes: str, folder: str, screen: Screen) -> None:
     if arm.host == "gateway":
         screen.progress("asking the gateway ...")
         ping_gateway(plugin, store, hermes, folder)
+
+
+def _run_child(
+    plugin: Plugin, store: Store, arm: Arm, slot: Slot, hermes: str, options: argparse.Namespace, folder: str,
+    screen: Screen,
+) -> Child:  # fmt: skip
+    """Start the session that an arm waits for, and wait for its end."""
     variable = RUN_VARIABLE if arm.kind == "run" else RECORD_VARIABLE
     added = {variable: arm.id} if arm.host == "process" else {}
     words = chat_arguments(hermes, arm.request, options, folder, plugin.facts.hermes)

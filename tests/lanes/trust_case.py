@@ -7,9 +7,10 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-from support import load_demo, load_plugin
+from tests.support import load_demo, load_plugin
 
 from .host import PATIENCE, Home
 
@@ -22,7 +23,9 @@ MISS = '{"status": "unavailable", "message": "cassette miss"}'
 
 
 class Scripts:
-    """A brain for `ScriptedModel`: each request has steps of its own, found by the words it holds.
+    """A brain for `ScriptedModel`: each request has steps of its own, found by the words it starts with.
+
+    Hermes's review of a conversation is asked as "review of " its first request.
 
     A step is a `Step`, or is called for one; it may wait there.
     """
@@ -32,7 +35,10 @@ class Scripts:
 
     def __call__(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[str]) -> Any:
         asked = model.ask(messages).text
-        steps = next((steps for words, steps in self.steps.items() if words in asked), [Step(text="nothing to do")])
+        if asked.startswith("Review the conversation"):
+            said = [model.plain_text(message.get("content")) for message in messages if message.get("role") == "user"]
+            asked = f"review of {said[0]}"
+        steps = next((steps for words, steps in self.steps.items() if asked.startswith(words)), [Step(text="nothing to do")])
         taken = sum(1 for _ in model.batches(messages))
         step = steps[min(taken, len(steps) - 1)]
         return step(messages, tools) if callable(step) else step
@@ -68,13 +74,13 @@ def keep_cassette(home: Home, name: str, request: str, workspace: Path, version:
     return store
 
 
-def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Wait for a command; return its status and everything it printed."""
     out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out + err
 
 
-def interrupt(process: "subprocess.Popen[str]", number: int = signal.SIGINT) -> None:
+def interrupt(process: subprocess.Popen[str], number: int = signal.SIGINT) -> None:
     os.kill(process.pid, number)
 
 

@@ -3,7 +3,9 @@
 Python's audit events come before each opening, renaming, removal and locking of
 a file, in every version.  Modes: "die" kills the process as `kill -9` would,
 "eio" fails that one use, "full" fails it and every later one that writes.
-What was hit is noted in the file that TRUST_HIT names.
+Only "eio" counts uses that read: between two that write or lock, the disk is
+the same whenever the process dies.  What was hit is noted in the file that
+TRUST_HIT names.
 """
 
 from __future__ import annotations
@@ -37,8 +39,10 @@ def install(role: str) -> None:
             if folder not in str(path):
                 return
         writes = event in _WRITES or event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+        if mode == "full" and not writes or mode == "die" and not writes and event != "fcntl.flock":
+            return
         left -= 1
-        if left > 0 or left < 0 and mode != "full" or mode == "full" and not writes:
+        if left > 0 or left < 0 and mode != "full":
             return
         if not os.path.exists(os.environ["TRUST_HIT"]):
             noting = True

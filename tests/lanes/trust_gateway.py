@@ -8,6 +8,7 @@ it, and passes prompts, plugin commands and answers on.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -17,7 +18,8 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any, Callable, Mapping
+from typing import Any
+from collections.abc import Callable, Mapping
 
 from .host import PATIENCE, Home
 from .venvs import lane_python, scratch
@@ -79,6 +81,7 @@ class Gateway:
         self.version, self.home = version, home
         self.gate: Callable[[str], None] | None = None
         self.sessions: list[tuple[str, str]] = []       # (id in the gateway, stored id), oldest first
+        self.served: queue.Queue[str] = queue.Queue()   # what clients asked, once it is done
         self._log = tempfile.TemporaryFile()
         self._lock = threading.Lock()
         self._last = 0
@@ -97,14 +100,16 @@ class Gateway:
                     answer = gateway.serve(asked["query"], asked["cwd"], asked["model"])
                 except Gone as error:
                     answer = {"failure": f"the gateway is gone: {error}"}
-                self.wfile.write((json.dumps(answer) + "\n").encode())
+                gateway.served.put(asked["query"])
+                with contextlib.suppress(OSError):  # the client may be dead
+                    self.wfile.write((json.dumps(answer) + "\n").encode())
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Client)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
         self.address = "{}:{}".format(*self._server.server_address)
 
-    def __enter__(self) -> "Gateway":
+    def __enter__(self) -> Gateway:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -197,12 +202,12 @@ class Gateway:
             raise Gone(f"{method}: {answer['error']}")
         return answer["result"]
 
-    def _await(self, key: Any) -> "queue.Queue[Any]":
+    def _await(self, key: Any) -> queue.Queue[Any]:
         with self._lock:
             return self._waiting.setdefault(key, queue.Queue())
 
     @staticmethod
-    def _take(waiting: "queue.Queue[Any]", what: str) -> Any:
+    def _take(waiting: queue.Queue[Any], what: str) -> Any:
         try:
             found = waiting.get(timeout=PATIENCE)
         except queue.Empty:
@@ -241,7 +246,7 @@ def write_client(folder: Path) -> Path:
 
 
 def start_cli(python: Path, home: Home, *words: str, cwd: Path, bin_folder: Path,
-              **environment: str) -> "subprocess.Popen[str]":
+              **environment: str) -> subprocess.Popen[str]:
     """Start one `hermes cassette` command whose children are the `hermes` of `bin_folder`."""
     env = {**scratch.clean_environment(home.path), **environment}
     env["PATH"] = os.pathsep.join([str(bin_folder), env.get("PATH", "")])

@@ -15,11 +15,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parent.parent))
 
-import trust_fault  # noqa: E402
-from support import FakeHost  # noqa: E402
+from tests.lanes import trust_fault  # noqa: E402
+from tests.support import FakeHost  # noqa: E402
 
 
 def load(home: Path) -> FakeHost:
@@ -66,12 +65,14 @@ def race(host: FakeHost, query: str, count: int) -> None:
     """Start `count` turns with the same words at once when told to, and say what each got."""
     print("ready", flush=True)
     sys.stdin.readline()
-    barrier = threading.Barrier(count)
+    barrier, printing = threading.Barrier(count), threading.Lock()
 
     def one() -> None:
         barrier.wait()
         started = host.start_turn(query)
-        print(host.call(started, "read_file", {"path": "a.txt"}), flush=True)
+        said = host.call(started, "read_file", {"path": "a.txt"})
+        with printing:
+            print(said, flush=True)
 
     threads = [threading.Thread(target=one) for _ in range(count)]
     for thread in threads:
@@ -81,11 +82,11 @@ def race(host: FakeHost, query: str, count: int) -> None:
 
 
 def main() -> int:
-    trust_fault.install("host")
+    query = next(word for word in sys.argv[1:] if word.startswith("--query="))[8:]
+    trust_fault.install("ping" if query.startswith("/") else "host")
     if jump := float(os.environ.get("TRUST_CLOCK", "0")):
         now = time.time
         time.time = lambda: now() + jump
-    query = next(word for word in sys.argv[1:] if word.startswith("--query="))[8:]
     host = load(Path(os.environ["HERMES_HOME"]))
     if count := int(os.environ.get("TRUST_RACE", "0")):
         race(host, query, count)

@@ -11,7 +11,7 @@ from typing import Any
 
 from .case import LaneCase
 from .host import Home
-from .trust_case import MISS, Pause, Scripts, Step, calls, finish, interrupt, keep_cassette, returned_to_model
+from .trust_case import MISS, Pause, Scripts, Step, calls, finish, interrupt, keep_cassette, model, returned_to_model
 from .trust_gateway import Gateway, install_probe, start_cli, write_client
 from .venvs import lane_python, scratch
 
@@ -22,6 +22,8 @@ ANSWER = Step(text="the port is 8080")
 class GatewayHost(LaneCase):
     """One real gateway process for all tests of a lane; `session_cwd` is what 0.23 adds to the command's context."""
 
+    #: After each turn Hermes reviews it, with tools, under the id of its session.
+    config = "memory:\n  nudge_interval: 1\nskills:\n  creation_nudge_interval: 1\n"
     gateway: Gateway
     work: Path
 
@@ -52,7 +54,7 @@ class GatewayHost(LaneCase):
             lane_python(self.version), home or self.home, *words, cwd=self.work, bin_folder=self.bin,
             TRUST_HOST="gateway", TRUST_GATEWAY=(gateway or self.gateway).address, **environment)
 
-    def run_cassette(self, name: str, **options: Any) -> "subprocess.Popen[str]":
+    def run_cassette(self, name: str, **options: Any) -> subprocess.Popen[str]:
         return self.command("run", name, **options)
 
     def cassette(self, words: str, *steps: Any, home: Home | None = None) -> str:
@@ -105,7 +107,6 @@ class GatewayHost(LaneCase):
 
     def test_a_gateway_that_is_not_ours_is_refused_before_anything_runs(self) -> None:
         name = self.cassette("refused", calls(self.write()), ANSWER)
-        asked = len(self.model.requests)
         file = self.home.path / "plugins" / "session-cassettes" / "cli.py"
         kept = file.read_bytes()
         file.write_bytes(kept + b"# another version\n")
@@ -120,7 +121,8 @@ class GatewayHost(LaneCase):
         self.cassette("refused", home=bare)
         with Gateway(self.version, bare, self.work) as gateway:
             self.check(self.run_cassette(name, home=bare, gateway=gateway), 2, "did not answer the ping")
-        self.assertEqual(len(self.model.requests), asked, "a prompt reached the model")
+        self.assertEqual(returned_to_model(self.model.requests, "refused"), [])
+        self.assertNotIn("refused?", [model.ask(body["messages"]).text for body in self.model.requests])
         self.nothing_ran()
         self.no_litter()
 
@@ -195,19 +197,29 @@ class GatewayHost(LaneCase):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)):
             with self.subTest(number.name):
                 came, go = self.hold()
-                turns = len(self.gateway.sessions)
                 process = self.run_cassette(name)
                 self.assertTrue(came.wait(120))
                 interrupt(process, number)
                 status, text = finish(process)
                 self.assertEqual(status, code, text)
                 self.assertNotIn("result", text)
-                ended = self.gateway._await(self.gateway.sessions[turns + 1][0])
                 go.set()
-                self.gateway._take(ended, "the orphan's turn")
+                while self.gateway.served.get(timeout=120) != "left alone?":
+                    pass
                 self.nothing_ran()
         self.scripts.steps["left alone"] = [calls(READ), ANSWER]
         self.check(self.run_cassette(name), 0, "result PASS")
+
+    def test_hermess_own_review_of_a_replay_runs_no_tool(self) -> None:
+        tried, done = Pause(calls(self.write(), ("memory", {"action": "add", "target": "memory", "content": "seen"}))), \
+            Pause(Step(text="Nothing to save."))
+        self.scripts.steps["review of under review"] = [tried, done]
+        tried.go.set()
+        done.go.set()
+        self.check(self.run_cassette(self.cassette("under review", calls(READ), ANSWER)), 0, "result PASS")
+        done.wait()
+        self.nothing_ran()
+        self.assertFalse("seen" in "".join(path.read_text() for path in (self.home.path / "memories").glob("*")))
 
     def test_another_plugin_that_dispatches_a_tool_itself_is_out_of_reach(self) -> None:
         paused = Pause(calls(READ))

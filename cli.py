@@ -23,8 +23,9 @@ import tempfile
 import textwrap
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator, Mapping, NoReturn, Sequence
+from typing import IO, Any, Callable, Iterator, Mapping, NoReturn, Protocol, Sequence
 
 from .cassette_store import (
     Arm,
@@ -78,6 +79,16 @@ ERROR, INTERRUPTED = 2, 130
 # --- the terminal -----------------------------------------------------------------
 
 
+class Output(Protocol):
+    """What a `Screen` needs of a stream."""
+
+    def write(self, text: str, /) -> int: ...
+
+    def flush(self) -> None: ...
+
+    def isatty(self) -> bool: ...
+
+
 class Screen:
     """Prints to standard output and shows progress on standard error.
 
@@ -85,7 +96,7 @@ class Screen:
     console cannot show is escaped, never an error.
     """
 
-    def __init__(self, out: IO[str], err: IO[str], environ: Mapping[str, str]) -> None:
+    def __init__(self, out: Output, err: Output, environ: Mapping[str, str]) -> None:
         self._out, self._err = out, err
         self._colour = out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
         self._progress = err.isatty()
@@ -123,7 +134,7 @@ class Screen:
         self._shown = 0
 
 
-def _write(stream: IO[str], text: str) -> None:
+def _write(stream: Output, text: str) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
@@ -755,7 +766,7 @@ def _examine_store(store: Store) -> tuple[list[str], list[str]]:
     if fault:
         return [*told, f"           {fault}"], [fault]
     names = store.names()
-    broken = [fault for name in names if (fault := _tried(lambda name=name: store.read(name))[1])]
+    broken = [fault for name in names if (fault := _tried(partial(store.read, name))[1])]
     told.append(f"cassettes  {len(names)}, {len(broken)} broken")
     todo += broken
     slot = store.waiting()
@@ -897,7 +908,7 @@ def chat_arguments(hermes: str, query: str, options: argparse.Namespace, folder:
 
 def _at_least(version: str, major: int, minor: int) -> bool:
     found = re.match(r"(\d+)\.(\d+)", version)
-    return bool(found) and (int(found.group(1)), int(found.group(2))) >= (major, minor)
+    return found is not None and (int(found.group(1)), int(found.group(2))) >= (major, minor)
 
 
 def _check_host(plugin: Plugin, store: Store, arm: Arm, hermes: str, folder: str, screen: Screen) -> None:
@@ -970,7 +981,7 @@ def _text(file: IO[bytes]) -> str:
 
 def _own_group() -> dict[str, Any]:
     if os.name == "nt":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
     return {"start_new_session": True}
 
 

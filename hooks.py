@@ -658,7 +658,8 @@ def arm_session(store: Store, session: str, name: str, overwrite: bool = False) 
 
 def read_state(store: Store, session: str) -> dict[str, Any] | None:
     """The state of a session's recording, or None."""
-    return store.read_value(store.recording_path(session), parse_state)
+    state: dict[str, Any] | None = store.read_value(store.recording_path(session), parse_state)
+    return state
 
 
 def _tell_state(state: Mapping[str, Any]) -> str:
@@ -698,7 +699,8 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     calls, not_kept, warnings = judge_calls(slots)
     warnings += recording.faults
     host = Host(hermes=hermes_version(), platform=sys.platform, search="rg" if shutil.which("rg") else "grep")
-    snapshot, aliases = Snapshot(), ()
+    snapshot = Snapshot()
+    aliases: tuple[str, ...] = ()
     if cwd:
         workspace = Workspace.here(cwd)
         aliases = workspace.aliases

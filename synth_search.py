@@ -19,7 +19,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import (
-    Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence, Union,
+    Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence,
 )
 
 from .cassette_store import Call, Host, Snapshot, SnapshotFile
@@ -579,7 +579,7 @@ class Look(NamedTuple):
     unicode: bool = True
 
 
-Node = Union[Leaf, Cat, Alt, Rep, Look]
+Node = Leaf | Cat | Alt | Rep | Look
 EMPTY = Cat(())
 
 
@@ -669,7 +669,7 @@ _ASCII_CLASSES = {
     "alpha": "az AZ", "digit": "09", "alnum": "az AZ 09", "upper": "AZ", "lower": "az", "word": "az AZ 09 __",
     "xdigit": "09 af AF", "punct": "!/ :@ [` {~", "graph": "!~", "ascii": "\0\x7f",
 }
-_ASCII_SETS = {name: frozenset(chr(n) for a, b in spec.split() for n in range(ord(a), ord(b) + 1))
+_ASCII_SETS = {name: frozenset(chr(n) for span in spec.split() for n in range(ord(span[0]), ord(span[1]) + 1))
                for name, spec in _ASCII_CLASSES.items()}
 _ASCII_SETS |= {"blank": frozenset(" \t"), "space": frozenset(" \t\n\v\f\r"), "print": _ASCII_SETS["graph"] | {" "},
                 "cntrl": frozenset(map(chr, range(32))) | {"\x7f"}}
@@ -737,7 +737,8 @@ def _glibc_range(first: str, last: str) -> Test:
     """Return a range of ASCII letters or digits, among which some locales sort other Latin letters."""
     def test(char: str) -> bool:
         sorted_apart = _category(char)[0] in "PSZ" or "\u3000" < char < "\ua000"
-        if char >= "\x80" and (not sorted_apart or unicodedata.decomposition(char)):
+        if char >= "\x80" and (not sorted_apart or any(map(str.isalnum, unicodedata.normalize("NFKD", char)))
+                               and not "\u3400" <= char < "\ua000"):
             raise Untranslatable(f"whether a range holds U+{ord(char):04X} depends on the locale")
         return first <= char <= last
     return test
@@ -1725,8 +1726,9 @@ def _anchored(node: Node) -> bool:
 _WORD, _ASCII_WORD, _NEWLINE_CHAR, _EDGE, _DOUBT = 1, 2, 4, 8, 16  # what an assertion asks of a neighbour
 _WORD_TESTS = "bB<>lr"
 _MOST_STATES = 5_000  # kept at a time
-_MATCHED: list = []  # the row of "it matches, whatever follows"
-_DEAD: list = []  # the row of "it cannot match any more"
+Row = list[Any]  # rows by kind, then the state
+_MATCHED: Row = []  # the row of "it matches, whatever follows"
+_DEAD: Row = []  # the row of "it cannot match any more"
 
 
 def _holds(look: Look, before: int, after: int) -> bool:
@@ -1744,7 +1746,7 @@ def _holds(look: Look, before: int, after: int) -> bool:
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]")
 
 
-class _Alphabet(dict):
+class _Alphabet(dict[int, str]):
     """Maps code points to kinds (as characters): two of one kind are alike to every set of the pattern.
 
     Filled as `str.translate` asks. The newline is its own kind, so that lines of kinds are lines.
@@ -1841,13 +1843,13 @@ class _Automaton:
         self.alphabet, self.deadline = alphabet, deadline
         self.reverse, self.anchored, self.spans = reverse, anchored, spans
         self.size = len(alphabet.masks)
-        self.program: list[tuple] = [("match",)]
+        self.program: list[tuple[Any, ...]] = [("match",)]
         self.entry = self._emit(matcher.node, 0)
         self._forget()
 
     def _forget(self) -> None:
-        self.rows: dict[tuple, list] = {}
-        self.pending: dict[int, tuple[list, int]] = {}  # by identity of the empty list: where it stands
+        self.rows: dict[tuple[tuple[int, ...], int, bool], Row] = {}
+        self.pending: dict[int, tuple[Row, int]] = {}  # by identity of the empty list: where it stands
         self.start = self._row((self.entry,), _EDGE, False)
 
     # The program: steps by number, each with the step that follows.
@@ -1888,7 +1890,7 @@ class _Automaton:
 
     # The rows.
 
-    def _row(self, steps: tuple[int, ...], before: int, hit: bool) -> list:
+    def _row(self, steps: tuple[int, ...], before: int, hit: bool) -> Row:
         if not steps and not hit:
             return _DEAD
         state = (steps, before, hit)
@@ -1901,7 +1903,7 @@ class _Automaton:
                 self.pending[id(row[kind])] = (row, kind)
         return row
 
-    def _made(self, empty: list) -> list:
+    def _made(self, empty: Row) -> Row:
         """Return the row that belongs in the place of an empty one, and put it there."""
         if empty is _MATCHED or empty is _DEAD:
             return empty
@@ -2136,18 +2138,18 @@ class _Search:
         It takes the rest of the text anew after each match, so there, whatever stands before it,
         `^` and `\\A` hold, and no word has begun.
         """
+        assert self.alphabet is not None
         size = len(kinds)
         starts = iter([size - count for count in self._automaton("starts").hits(kinds[::-1])][::-1])
-        start = position = 0
+        position = 0
         while position < size:
+            start: int | None = position
             end = self._end(kinds, position, _EDGE)
-            if end is not None:
-                start = position
-            else:
-                start = next((found for found in starts if found > position), -1)
-                if start < 0:
-                    return
-                end = self._end(kinds, start, self.alphabet.sides[kinds[start - 1]])
+            if end is None:
+                start = next((found for found in starts if found > position), None)
+                end = self._end(kinds, start, self.alphabet.sides[kinds[start - 1]]) if start is not None else None
+            if start is None or end is None:
+                return
             yield start, end
             position = max(end, start + 1)
 
@@ -2533,9 +2535,17 @@ class Synthesizer:
         return found
 
     def _matcher(self, pattern: str, multiline: bool = False, ignore_case: bool = False) -> Matcher:
-        return compile_pattern(
-            pattern, "rg" if self._rg else self._family.grep, multiline=multiline,
-            ignore_case=ignore_case, rg_major=self._rg_major)
+        if self._rg:
+            return compile_pattern(pattern, "rg", multiline=multiline, ignore_case=ignore_case,
+                                   rg_major=self._rg_major)
+        dialect = self._family.grep
+        opened = re.search(r"(?<!\\)(?:\\\\)*\[\^?$", pattern)
+        if opened:
+            compile_pattern(pattern[:opened.start()], dialect)
+            raise PatternError("grep: Invalid regular expression")
+        if dialect == "grep-bre" and "\\}" not in pattern:
+            pattern = re.sub(r"^\^?\\\{", lambda found: found[0].replace("\\", ""), pattern)
+        return compile_pattern(pattern, dialect)
 
     def _loses(self, message: str, args: Mapping[str, Any]) -> bool:
         """Say whether 0.22, which stops reading after so many rows, overlooks an error."""

@@ -783,6 +783,13 @@ class SearchTest(unittest.TestCase):
         made = synthesizer(search="grep", platform="win32", root="C:\\ws")
         self.assertEqual(search(made, "def")["matches"][0]["path"], "/c/ws/server/auth.py")
 
+    def test_oddities_of_gnu_grep_are_known(self) -> None:
+        made = synthesizer("0.19.0", "grep", {"a.txt": "x{y\n{z\n"})
+        self.assertEqual(search(made, "x[", path="a.txt"),
+                         {"total_count": 0, "error": "Search failed: grep: Invalid regular expression"})
+        self.assertEqual(search(made, "\\{", path="a.txt")["total_count"], 2)
+        self.assertEqual(search(made, "^\\{", path="a.txt")["total_count"], 1)
+
     def test_grep_finds_nothing_under_a_dot_before_0_20(self) -> None:
         old = synthesizer("0.19.0", "grep")
         self.assertEqual(search(old, "auth"), {"total_count": 0})

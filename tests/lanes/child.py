@@ -55,18 +55,25 @@ class Spies:
         call_id = ids.get("tool_call_id") or ""
         if call_id and self._inner.get() == call_id:
             return next_call(args)
-        self.ran.append({"tool": ids.get("tool_name"), "args": _copy(args)})
+        self.ran.append({"tool": ids.get("tool_name"), "args": _copy(args), "tool_call_id": call_id})
         token = self._inner.set(call_id)
         try:
             return next_call(args)
         finally:
             self._inner.reset(token)
 
-    def take(self) -> Json:
-        """Return what was seen since the last time."""
-        seen = {"returned": self.returned, "ran": self.ran}
+    def take(self, messages: list[Any]) -> Json:
+        """Return what was seen since the last time, in the order in which the model asked.
+
+        The calls of a parallel batch arrive in any order.
+        """
+        asked = [call.get("id") for message in messages if isinstance(message, dict)
+                 for call in message.get("tool_calls") or ()]
+        place = {call_id: number for number, call_id in enumerate(asked)}
+        seen = {name: sorted(noted, key=lambda one: place.get(one["tool_call_id"], len(place)))
+                for name, noted in (("returned", self.returned), ("ran", self.ran))}
         self.returned, self.ran = [], []
-        return seen
+        return {**seen, "ran": [{"tool": one["tool"], "args": one["args"]} for one in seen["ran"]]}
 
 
 class Session:
@@ -136,7 +143,7 @@ class Host:
             self.sessions.get(session_id) or Session(model, skills or [], session_id, interactive=False))
         said = session.turn(query)
         self.sessions[session.id] = session
-        return {**said, **self.spies.take()}
+        return {**said, **self.spies.take(session.history or [])}
 
     def slash(self, text: str, session_id: str = "") -> Json:
         """Type a slash command in a session, or (without an id) in a fresh one."""
@@ -210,6 +217,16 @@ def _plain_output(heard: io.StringIO) -> contextlib.AbstractContextManager[Any]:
 
 
 def _go(cwd: str) -> None:
+    """Work in another folder, as a process does that was started there.
+
+    Hermes keeps one shell for the whole process; it would stay in the old folder.
+    """
+    if os.environ.get("TERMINAL_CWD") == cwd:
+        return
+    from tools.file_tools import clear_file_ops_cache
+    from tools.terminal_tool import cleanup_all_environments
+    clear_file_ops_cache()
+    cleanup_all_environments()
     os.chdir(cwd)
     os.environ["TERMINAL_CWD"] = cwd
 

@@ -98,6 +98,8 @@ class Live:
         answer = entry.handler(self._coerce(tool, dict(args)), task_id=f"lane-{self._number}")
         self.seconds += time.perf_counter() - started
         self._answers[key] = answer
+        if self._number % 50 == 0:
+            self.save()
         return answer
 
     def save(self) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -16,7 +18,7 @@ from typing import Any, Mapping, Sequence
 from .venvs import lane_hermes, lane_python, scratch
 
 #: Seconds after which one order, or one `hermes` command, counts as hung.
-PATIENCE = 180.0
+PATIENCE = 300.0
 
 
 class Home:
@@ -83,7 +85,8 @@ class HermesHost:
         self._child = subprocess.Popen(
             [str(lane_python(version)), "-P", str(Path(__file__).with_name("child.py"))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=home.path,
-            env={**scratch.clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8")
+            env={**scratch.clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8",
+            start_new_session=True)
         threading.Thread(target=self._read, daemon=True).start()
         self.started = self._order("start")
 
@@ -122,8 +125,7 @@ class HermesHost:
         try:
             self._child.wait(20)
         except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
+            kill_with_children(self._child)
         if self._child.stdout:
             self._child.stdout.close()
         self._log.close()
@@ -146,7 +148,7 @@ class HermesHost:
             self._child.stdin.flush()
             line = self._lines.get(timeout=PATIENCE)
         except (OSError, queue.Empty) as error:
-            self._child.kill()
+            kill_with_children(self._child)
             raise AssertionError(f"Hermes did not finish {do!r} ({error!r}):\n{self.log()[-4000:]}") from error
         answer = json.loads(line) if line else {"failure": "the process ended"}
         if "failure" in answer:
@@ -160,5 +162,22 @@ def run_hermes(version: str, home: Home, *args: str, cwd: Path,
     hermes = lane_hermes(version)
     env = {**scratch.clean_environment(home.path), **(environment or {})}
     env["PATH"] = os.pathsep.join([str(hermes.parent), env.get("PATH", "")])
-    return subprocess.run([str(hermes), *args], cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, encoding="utf-8", errors="replace", timeout=PATIENCE, check=False)
+    with subprocess.Popen([str(hermes), *args], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace",
+                          start_new_session=True) as child:
+        try:
+            out, err = child.communicate(timeout=PATIENCE)
+        except BaseException:
+            kill_with_children(child)
+            raise
+    return subprocess.CompletedProcess(child.args, child.returncode, out, err)
+
+
+def kill_with_children(child: subprocess.Popen[str]) -> None:
+    """Kill a process and what it started: a session left alive would make its home anew."""
+    if os.name == "nt":
+        subprocess.run(["taskkill", "/F", "/T", "/PID", str(child.pid)], capture_output=True, check=False)
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

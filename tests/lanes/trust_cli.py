@@ -37,7 +37,6 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     import trust_fault
 
-    trust_fault.install("cli")
     folder = Path(os.environ["HERMES_HOME"]) / "plugins" / "session-cassettes"
     spec = importlib.util.spec_from_file_location(
         "hermes_plugin_cassettes", folder / "__init__.py", submodule_search_locations=[str(folder)])
@@ -47,6 +46,7 @@ def main() -> None:
     spec.loader.exec_module(module)
     ctx = Context(gateway=os.environ.get("TRUST_HOST") == "gateway")
     module.register(ctx)
+    trust_fault.install("cli")  # what it does at load depends on what earlier faults have left
     setup, handler = ctx.commands["cassette"]
     parser = argparse.ArgumentParser(prog="hermes cassette")
     setup(parser)

@@ -762,6 +762,10 @@ def _parse_host(fields: Fields) -> Host:
 
 def _parse_calls(fields: Fields) -> Iterator[Call]:
     for index, value in enumerate(fields.get("calls", list)):
+        if type(value) is dict and type(value.get("tool")) is str and type(value.get("args")) is dict:
+            if type(value.get("result")) is str:  # nothing is wrong with it
+                yield Call(value["tool"], value["args"], value["result"])
+                continue
         call = Fields(value, fields.file, "calls", index)
         yield Call(
             call.get("tool", str),

@@ -988,8 +988,9 @@ def _own_group() -> dict[str, Any]:
 def _end_group(process: subprocess.Popen[bytes]) -> None:
     """End a child and everything it started; first kindly, then for good, also at a second Ctrl-C."""
     if os.name == "nt":
+        system = os.path.join(os.environ.get("SystemRoot", r"C:\Windows"), "System32")
         subprocess.run(
-            ["taskkill", "/T", "/F", "/PID", str(process.pid)],
+            [os.path.join(system, "taskkill.exe"), "/T", "/F", "/PID", str(process.pid)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
         )  # fmt: skip
     else:

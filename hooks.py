@@ -755,9 +755,12 @@ def _why_not(slot: Slot, turn_bytes: int, foreign: bool) -> str | None:
     )  # fmt: skip
 
 
+_write_json = json.JSONEncoder(allow_nan=False).encode
+
+
 def _is_json(value: Any) -> bool:
     try:
-        json.dumps(value, allow_nan=False)
+        _write_json(value)
     except (TypeError, ValueError, RecursionError):
         return False
     return True

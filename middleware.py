@@ -11,6 +11,7 @@ import contextvars
 import copy
 import itertools
 import json
+import math
 import re
 import threading
 from collections import OrderedDict
@@ -99,7 +100,7 @@ class Recording:
         if self._closed or (call_id and self._around.get() == call_id):
             return None
         try:
-            slot = Slot(tool, copy.deepcopy(args))  # later layers change the arguments in place
+            slot = Slot(tool, _copied(args))  # later layers change the arguments in place
         except Exception as error:
             self.faults.append(f"the arguments of a {tool} call could not be copied ({type(error).__name__})")
             return None
@@ -110,7 +111,7 @@ class Recording:
         if self._closed:
             return
         try:
-            slot.result = result if isinstance(result, str) else copy.deepcopy(result)
+            slot.result = result if isinstance(result, str) else _copied(result)
             slot.done = True
         except Exception as error:
             self.faults.append(f"the result of a {slot.tool} call could not be copied ({type(error).__name__})")
@@ -119,6 +120,47 @@ class Recording:
         """End the recording: calls that return later are no part of it."""
         self._closed = True
         return list(self.slots)
+
+
+# --- copies ----------------------------------------------------------------------
+
+
+def _copied(value: Any) -> Any:
+    """A copy that nobody else can change.
+
+    Hermes's arguments are plain JSON, for which the general copy takes five
+    times as long; it does what is anything else.
+    """
+    try:
+        return _json_copy(value)
+    except (TypeError, RecursionError):
+        return copy.deepcopy(value)
+
+
+def _json_copy(value: Any) -> Any:
+    """Copy a value that JSON holds just as it is.  :raises TypeError: if it is any other."""
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is int and value.bit_length() <= 64 or kind is float and math.isfinite(value):
+        return value
+    if kind is dict and all(type(key) is str for key in value):
+        return {key: one if type(one) is str else _json_copy(one) for key, one in value.items()}
+    if kind is list:
+        return [_json_copy(one) for one in value]
+    raise TypeError(f"a {kind.__name__} is not plain JSON")
+
+
+def _plain(args: Any) -> Any:
+    """A copy of a call's arguments that any JSON writer takes."""
+    try:
+        return _json_copy(args)
+    except (TypeError, RecursionError):
+        pass
+    try:
+        return json.loads(json.dumps(args, default=repr, allow_nan=False))
+    except Exception:  # what no JSON can say is told in words
+        return repr(args)[:2000]
 
 
 # --- what makes two calls the same ---------------------------------------------
@@ -155,7 +197,18 @@ def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, ho
         for name in PATH_ARGS.get(tool, ()):
             if isinstance(plain.get(name), str):
                 plain[name] = workspace.canonical(plain[name])
-    return f"{tool} {json.dumps(plain, sort_keys=True, allow_nan=False)}"
+    return _as_said(tool, plain)
+
+
+_sorted_json = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
+
+
+def _as_said(tool: str, args: Mapping[str, Any]) -> str:
+    """A call in words that only the order of its arguments may change.
+
+    :raises ValueError: if the arguments are no JSON; also TypeError or RecursionError.
+    """
+    return f"{tool} {_sorted_json(args)}"
 
 
 def _without_defaults(tool: str, args: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +247,7 @@ class Replay:
         self._lock = threading.Lock()
         self._arrivals = itertools.count()    # every call that came, logged or not
         self._logged = 0
-        self._calls: list[Answered] = []
+        self._calls: list[Answered | tuple[str, Any]] = []  # (tool, arguments) until it is answered
         self._asked: dict[str, int] = {}      # call key -> how often it was asked
         self._truncated = False
         self._finished = False
@@ -202,6 +255,7 @@ class Replay:
         self._host = cassette.host if cassette else Host()
         self._workspace = workspace
         self._index: dict[str, list[int]] = {}  # call key -> recorded calls, in order
+        self._keys: dict[str, str] = {}         # a recorded call, word for word -> its call key
         self._synth: Synthesizer | None = None
         if cassette is not None:
             self._load(cassette)
@@ -210,6 +264,7 @@ class Replay:
         for number, call in enumerate(cassette.calls):
             key = call_key(call.tool, call.args, self._workspace, self._host)
             self._index.setdefault(key, []).append(number)
+            self._keys[_as_said(call.tool, call.args)] = key
         if self._workspace is not None:
             learned = learn(cassette.calls, cassette.snapshot)
             self._synth = Synthesizer(cassette.snapshot, self._workspace, self._host, learned)
@@ -230,21 +285,28 @@ class Replay:
             if self._finished or len(self._calls) >= CALL_LIMIT:
                 self._truncated |= not self._finished
                 return MISS
-            place = len(self._calls)
-            self._calls.append(Answered(tool, _plain(args), "miss", reason=PENDING))
-        noted, result = self._look_up(tool, args)
+            place, plain = len(self._calls), _plain(args)
+            self._calls.append((tool, plain))
+        noted, result = self._look_up(tool, args, plain)
         with self._lock:
             self._calls[place] = noted
         return result
 
-    def _look_up(self, tool: str, args: Any) -> tuple[Answered, Any]:
+    def _key(self, tool: str, args: Mapping[str, Any]) -> str:
+        """Return the call's key; one that was recorded in the same words has it ready."""
+        try:
+            ready = self._keys.get(_as_said(tool, args))
+        except (TypeError, ValueError, RecursionError):  # no JSON, but the tool may not read what is none
+            ready = None
+        return ready or call_key(tool, args, self._workspace, self._host)
+
+    def _look_up(self, tool: str, args: Any, plain: Any) -> tuple[Answered, Any]:
         cassette = self._cassette
         if cassette is None:
-            return Answered(tool, _plain(args), "miss", reason="no cassette is loaded"), MISS
+            return Answered(tool, plain, "miss", reason="no cassette is loaded"), MISS
         if not isinstance(args, Mapping):
-            return Answered(tool, _plain(args), "miss", reason="the arguments are not an object"), MISS
-        plain = _plain(args)
-        key = call_key(tool, args, self._workspace, self._host)
+            return Answered(tool, plain, "miss", reason="the arguments are not an object"), MISS
+        key = self._key(tool, args)
         recorded = self._index.get(key)
         if recorded:
             return self._hit(tool, plain, key, recorded, cassette)
@@ -282,13 +344,13 @@ class Replay:
         """Let go of the cassette; every later call is a miss and the run INVALID."""
         self.evicted = True
         self._cassette = self._synth = None
-        self._index = {}
+        self._index, self._keys = {}, {}
 
     def finish(self, session: str, answer: str) -> Ledger:
         """End the turn and return its ledger; later calls are misses outside it."""
         with self._lock:
             self._finished = True
-            calls = list(self._calls)
+            calls = [one if isinstance(one, Answered) else Answered(*one, "miss", reason=PENDING) for one in self._calls]
             if next(self._arrivals) != self._logged:
                 self.errors.append("a tool call came that could not be logged")
             if any(call.reason == PENDING for call in calls):
@@ -333,14 +395,6 @@ def _nearest(missed: Answered, recorded: Iterable[Call]) -> str:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _plain(args: Any) -> Any:
-    """A copy of a call's arguments that any JSON writer takes."""
-    try:
-        return json.loads(json.dumps(args, default=repr, allow_nan=False))
-    except Exception:  # what no JSON can say is told in words
-        return repr(args)[:2000]
 
 
 # --- the bindings ---------------------------------------------------------------

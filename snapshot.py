@@ -516,13 +516,16 @@ def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
         value.get("guardrail"), Mapping)
 
 
+_DECODER = json.JSONDecoder()
+
+
 def leading_json(text: str) -> Any:
     """Return the JSON value a text begins with, None when there is none.
 
     Hermes 0.19 and 0.20 put a hint behind the JSON of a truncated search.
     """
     try:
-        return json.JSONDecoder().raw_decode(text.lstrip())[0]
+        return _DECODER.raw_decode(text.lstrip())[0]
     except (ValueError, RecursionError):
         return None
 

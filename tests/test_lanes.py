@@ -106,18 +106,19 @@ class RecordingInHermes(TurnsCase):
         folder = self.workspace({"a.txt": "first\n"})
         self.script(
             Step([ToolCall("terminal", {"command": "cat a.txt"})]),
+            Step([ToolCall("read_file", {"path": "a.txt"})]),  # 0.22 overwrites only what was read
             Step([ToolCall("write_file", {"path": "a.txt", "content": "second\n"})]),
             Step([ToolCall("terminal", {"command": "cat a.txt"})]),
             Step(text="read twice"),
         )
         _, kept = self.record("twice", "read twice", folder)
-        self.assertEqual(["first" in call.result for call in kept.calls], [True, False])
+        self.assertEqual(["first" in call.result for call in kept.calls], [True, True, False])
         self.assertEqual(kept.not_kept, ("write_file",))
         self.assertIn("may not replay cleanly", kept.warnings[0])
         turn, ledger = self.replay("twice", folder)
-        self.assertEqual([one.result for one in turn.returned if one.tool == "terminal"],
+        self.assertEqual([one.result for one in turn.returned if one.tool != "write_file"],
                          [call.result for call in kept.calls])  # fmt: skip
-        self.assertEqual((hows(ledger), turn.ran), (["hit", "miss", "hit"], []))
+        self.assertEqual((hows(ledger), turn.ran), (["hit", "hit", "miss", "hit"], []))
 
     def test_errors_are_results_and_a_foreign_command_ends_the_terminals_evidence(self) -> None:
         folder = self.workspace({"a.txt": "x\n"})
@@ -238,6 +239,37 @@ class ReplayingInHermes(TurnsCase):
         self.assertEqual(sorted(path.name for path in folder.iterdir()), ["a.txt"])
         self.assertEqual(turn.response, "tried them all")
         self.assertTrue(all(one.result == MISS for one in turn.returned if one.tool == "terminal"))
+
+    def shown(self, turn: TurnResult) -> list[str]:
+        """What the model was shown of the tools' results in its last request."""
+        messages = self.model.requests[-1]["messages"]
+        if not any(message.get("role") == "tool" for message in messages):
+            messages = next(r["messages"] for r in reversed(self.model.requests)
+                            if any(m.get("role") == "tool" for m in r["messages"]))  # fmt: skip
+        return [str(message["content"]) for message in messages if message.get("role") == "tool"]
+
+    def test_misses_bring_the_model_no_advice_that_the_recording_did_not_have(self) -> None:
+        folder = self.workspace({"a.txt": "x\n"})
+        self.script(Step(text="fine"))
+        self.record("advice", "look around", folder)
+        misses = [Step([ToolCall("terminal", {"command": f"netstat -{n}"})]) for n in range(4)]
+        others = [Step([ToolCall("read_file", {"path": f"{n}.txt"})]) for n in range(4)]
+        self.script(*misses, *others, Step(text="gave up"))
+        turn, ledger = self.replay("advice", folder)
+        self.assertTrue(all(how == "miss" for how in hows(ledger)))
+        self.assertEqual({text for text in self.shown(turn) if "cassette miss" in text}, {MISS})
+
+    def test_a_large_answer_reaches_the_model_as_it_did_live(self) -> None:
+        """Hermes puts a large result aside and shows its beginning, wherever it has a terminal's environment."""
+        folder = self.workspace({"big.txt": "".join(f"needle {n:06} {'x' * 400}\n" for n in range(400))})
+        self.script(Step([ToolCall("search_files", {"pattern": "needle", "limit": 300})]), Step(text="found"))
+        first, kept = self.record("large", "find the needles", folder)
+        live = self.shown(first)[-1]
+        self.assertGreater(len(kept.calls[0].result), 100_000)
+        turn, ledger = self.replay("large", folder)
+        self.assertEqual((hows(ledger), turn.results), (["hit"], first.results))
+        self.assertLess(len(live), 3000)
+        self.assertEqual(self.shown(turn)[-1].partition("\n")[0], live.partition("\n")[0])
 
     def test_another_session_runs_its_tools_and_the_replayed_one_stays_closed(self) -> None:
         folder = self.workspace({"a.txt": "x\n"})

@@ -146,13 +146,28 @@ class Recordings(MiddlewareCase):
         self.assertEqual(len(self.host.ran), 2)
 
     def test_a_recorder_that_fails_costs_neither_the_result_nor_the_turn(self) -> None:
-        for broken in ("_begin", "_end"):
-            with self.subTest(broken):
+        for title, args, result in (("arguments", {"a": {1}}, "text"), ("result", {"a": 1}, {"parts": {1}})):
+            with self.subTest(title):
                 recording = self.record()
+                self.host.tools["x"] = lambda _, result=result: result
                 with mock.patch.object(copy, "deepcopy", side_effect=MemoryError):
-                    self.assertEqual(self.host.call(self.turn, "x", {"a": 1}), '{"live": "x"}')
+                    self.assertIs(self.host.call(self.turn, "x", args), result)
                 self.assertEqual(len(recording.faults), 1)
         self.assertEqual(self.host.raised, [])
+
+    def test_what_is_not_plain_json_is_copied_all_the_same(self) -> None:
+        recording, inner = self.record(), {"n": [1]}
+        loop: list[Any] = []
+        loop.append(loop)
+        odd = [{"a": (inner,)}, {"a": {1}}, {1: inner}, {"n": float("inf")}, {"n": 10**30}, {"a": loop}]
+        self.host.tools["x"] = lambda args: "ok"
+        for args in odd:
+            self.host.call(self.turn, "x", args)
+        inner["n"].append(2)
+        kept = [slot.args for slot in recording.close()]
+        self.assertEqual(kept[:5], [{"a": ({"n": [1]},)}, {"a": {1}}, {1: {"n": [1]}}, *odd[3:5]])
+        self.assertIs(kept[5]["a"][0], kept[5]["a"])
+        self.assertEqual(recording.faults, [])
 
     def test_a_result_that_comes_after_the_end_is_no_part_of_it(self) -> None:
         recording = self.record()
@@ -177,12 +192,13 @@ class Replays(MiddlewareCase):
         self.assertEqual(self.host.raised, [])
 
     def test_an_internal_error_is_a_miss_and_taints_the_ledger(self) -> None:
-        for broken in ("call_key", "_plain", "Answered", "CALL_LIMIT"):
+        for broken in ("_as_said", "call_key", "_plain", "Answered", "CALL_LIMIT"):
+            args = {"in": "other words"} if broken == "call_key" else {}
             with self.subTest(broken):
                 self.turn = self.host.start_turn("where?")
                 replay = self.replay(cassette(Call("x", {}, "out")))
                 with mock.patch.object(middleware, broken, side_effect=RuntimeError("boom")):
-                    self.assertEqual(self.host.call(self.turn, "x"), MISS)
+                    self.assertEqual(self.host.call(self.turn, "x", args), MISS)
                 self.assertTrue(replay.finish("s", "8080").errors)
         self.assertEqual(self.host.ran, [])
 

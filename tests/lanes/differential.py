@@ -71,7 +71,7 @@ def prepare(workspace: Path, scratch: Path, with_rg: bool) -> None:
 
 
 class Live:
-    """The real tools, a fresh task for each call so that no repeat guard fires.
+    """The real tools, made to forget earlier calls so that no repeat guard fires.
 
     :param answers: a file with answers of an earlier run on the same folder,
         which are not asked for again; None asks for all.
@@ -82,7 +82,8 @@ class Live:
         self._answers: dict[str, str] = {}
         if answers is not None and answers.exists():
             self._answers = json.loads(answers.read_text(encoding="utf-8"))
-        importlib.import_module("tools.file_tools")
+        # A fresh task for each call would do, too, but it looks for rg anew each time.
+        self._tracker = getattr(importlib.import_module("tools.file_tools"), "_read_tracker", None)
         self._registry = importlib.import_module("tools.registry").registry
         self._coerce = importlib.import_module("model_tools").coerce_tool_args
         self._number = 0
@@ -94,8 +95,13 @@ class Live:
             return self._answers[key]
         self._number += 1
         entry = self._registry.get_entry(tool)
+        task = "lane"
+        if self._tracker is None:
+            task = f"lane-{self._number}"
+        else:
+            self._tracker.clear()
         started = time.perf_counter()
-        answer = entry.handler(self._coerce(tool, dict(args)), task_id=f"lane-{self._number}")
+        answer = entry.handler(self._coerce(tool, dict(args)), task_id=task)
         self.seconds += time.perf_counter() - started
         self._answers[key] = answer
         if self._number % 50 == 0:

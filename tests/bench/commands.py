@@ -1,0 +1,121 @@
+"""The rows that start the real `hermes` command of a lane, with a scripted model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable, Iterator
+
+from tests.lanes.case import copy_shop, model
+from tests.lanes.host import Home, run_hermes
+from tests.lanes.venvs import lane_python, scratch as scratch_home
+from tests.support import REPO
+
+from .core import fill, scratch
+from .measure import Goal, Maker, Pairs, Row, Time, interleaved, row
+
+from session_cassettes.cassette_store import Store  # noqa: E402
+
+Found = Iterator[Row]
+QUESTION = "Where is the auth handler and what port does it bind?"
+#: Compiled code is kept, as it is on a person's machine.
+AS_USUAL = {"PYTHONDONTWRITEBYTECODE": ""}
+NOOP_PLUGIN = '''
+def register(ctx):
+    ctx.register_cli_command("bench-noop", "Do nothing", lambda parser: None, lambda args: None, "Does nothing.")
+'''
+
+
+class Commands:
+    """The `hermes` of one lane, in a home of its own, with the shop to work in."""
+
+    def __init__(self, version: str, home: Home, folder: Path) -> None:
+        self.version, self.home = version, home
+        self.shop = copy_shop(folder / "tinyshop")
+
+    def run(self, *words: str) -> str:
+        """Run one command to its end.  :raises RuntimeError: if it fails."""
+        done = run_hermes(self.version, self.home, *words, cwd=self.shop, environment=AS_USUAL)
+        if done.returncode:
+            raise RuntimeError(f"hermes {' '.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def timed(self, *words: str) -> Maker:
+        return lambda: lambda: self.run(*words)
+
+
+@contextmanager
+def commands(version: str) -> Iterator[Commands]:
+    """Start a model, and make a home with the plugin and a command that does nothing."""
+    with model.ScriptedModel() as served, scratch() as folder:
+        home = Home(served.base_url)
+        try:
+            _add_noop(home.path)
+            yield Commands(version, home, folder)
+        finally:
+            home.close()
+
+
+def _add_noop(home: Path) -> None:
+    folder = home / "plugins" / "bench-noop"
+    folder.mkdir()
+    (folder / "plugin.yaml").write_text("name: bench-noop\nversion: 1.0.0\ndescription: Does nothing.\nkind: standalone\n")
+    (folder / "__init__.py").write_text(NOOP_PLUGIN)
+    config = home / "config.yaml"
+    text = config.read_text("utf-8")
+    enabled = f"enabled: [{scratch_home.PLUGIN}]"
+    if enabled not in text:
+        raise RuntimeError("the home's configuration names the plugin in another way")
+    config.write_text(text.replace(enabled, f"enabled: [{scratch_home.PLUGIN}, bench-noop]"), "utf-8")
+
+
+def replaying(count: int, version: str) -> Found:
+    """A whole run of the shop's cassette, beside a chat that asks the same."""
+    with commands(version) as made:
+        made.run("cassette", "record", "shop", "--query", QUESTION)
+        made.run("cassette", "pin", "shop", "8080")
+        pairs = interleaved(made.timed("cassette", "run", "shop"),
+                            made.timed("chat", "-Q", f"--query={QUESTION}"), count)  # fmt: skip
+        yield row("hermes cassette run", "hermes chat -Q, the same turn live", pairs, "s", "wall",
+                  Goal("times", 1.15), Goal("more", 0.7))  # fmt: skip
+        yield row("hermes cassette run, processor time", "hermes chat -Q, the same turn live", pairs, "s", "cpu")
+
+
+def listing(count: int, version: str) -> Found:
+    """`list` over 200 MB of cassettes, beside a command that does nothing."""
+    with commands(version) as made:
+        fill(Store(made.home.data), 200)
+        if made.run("cassette", "list").count("bench-") != 200:
+            raise RuntimeError("the list does not name 200 cassettes")
+        pairs = interleaved(made.timed("cassette", "list"), made.timed("bench-noop"), count)
+        yield row("hermes cassette list, 200 of 1 MB", "hermes with a no-op plugin command", pairs, "s", "wall",
+                  Goal("more", 0.3))  # fmt: skip
+
+
+def starting(count: int, version: str) -> Found:
+    """Import and `register`, in a process that has loaded Hermes."""
+    home = Home("http://127.0.0.1:9/v1")
+    try:
+        plugin = home.path / "plugins" / scratch_home.PLUGIN
+        environ = {**scratch_home.clean_environment(home.path), **AS_USUAL}
+        words = [str(lane_python(version)), "-P", str(REPO / "tests" / "bench" / "start.py"), str(plugin)]
+        found = [_started(words, environ) for _ in range(count + 1)][1:]
+    finally:
+        home.close()
+    pairs = Pairs(*(tuple(Time(*one[name]) for one in found) for name in ("ours", "hermes")))
+    yield row("plugin import and register", "Hermes's own imports", pairs, "ms", "cpu", Goal("most", 15))
+
+
+def _started(words: list[str], environ: dict[str, str]) -> dict[str, Any]:
+    done = subprocess.run(words, cwd=os.path.dirname(words[-1]), env=environ, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, check=False)  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"the plugin could not be loaded: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+#: Name of a group to what measures it.
+GROUPS: dict[str, Callable[[int, str], Found]] = {"start": starting, "list": listing, "run": replaying}

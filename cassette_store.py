@@ -83,6 +83,7 @@ class Host:
     search: str = ""          #: "rg" or "grep": what `search_files` ran; "" unknown
     git: bool = False         #: the workspace lies in a git work tree
     fold_case: bool = False   #: the workspace's file system ignores case
+    rg_major: int = 0         #: ripgrep's major version; 0 unknown
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,7 @@ class Arm:
     folder: str = ""          #: where the session works
     cassette_sha: str = ""    #: the cassette's content; a run claims no other
     overwrite: bool = False
+    rg_major: int = 0         #: major version of the ripgrep here; 0 unknown
 
 
 @dataclass(frozen=True)
@@ -755,6 +757,7 @@ def _parse_host(fields: Fields) -> Host:
         hermes=host.get("hermes", str, ""),
         platform=host.get("platform", str, ""),
         search=host.get("search", str, ""),
+        rg_major=host.get("rg_major", int, 0),
         git=host.get("git", bool, False),
         fold_case=host.get("fold_case", bool, False),
     )

@@ -57,6 +57,7 @@ from .hooks import (
     Plugin,
     check_recordable,
     check_replayable,
+    find_ripgrep,
     hermes_version,
     host_config,
     parse_state,
@@ -790,7 +791,27 @@ def _new_arm(
         id=secrets.token_hex(12), kind=kind, name=name, request=request, host=host_kind(plugin.ctx),
         created=time.time(), timeout=timeout, plugin=plugin.facts.plugin,
         fingerprint=plugin.facts.fingerprint, folder=folder, cassette_sha=cassette_sha, overwrite=overwrite,
+        rg_major=ripgrep_major(),
     )  # fmt: skip
+
+
+def ripgrep_major() -> int:
+    """The major version of the ripgrep that Hermes searches with, 0 if that cannot be told.
+
+    Which version it is decides how the live tool words its errors.
+    """
+    ripgrep = find_ripgrep()
+    if not ripgrep:
+        return 0
+    try:
+        printed = subprocess.run(
+            [ripgrep, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=5.0, check=False, **_no_window(),
+        ).stdout  # fmt: skip
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 0
+    found = re.match(rb"ripgrep (\d{1,4})\.", printed)
+    return int(found.group(1)) if found else 0
 
 
 def host_kind(ctx: Any) -> str:

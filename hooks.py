@@ -43,6 +43,7 @@ from .cassette_store import (
 )
 from .middleware import Bindings, Recording, Replay, Slot
 from .snapshot import Workspace, hermes_redactor, is_guard_stub, keep_verdict, take_snapshot
+from .synth_search import learn
 
 log = logging.getLogger(__name__)
 
@@ -112,6 +113,17 @@ def host_config() -> Mapping[str, Any]:
     except Exception:  # a broken configuration is the host's to report
         return {}
     return found if isinstance(found, Mapping) else {}
+
+
+def find_ripgrep() -> str:
+    """The ripgrep that `search_files` runs here, or "": Hermes's own (0.22 on), else the one on PATH."""
+    try:
+        import pm
+
+        binary = getattr(pm.installed_package("ripgrep"), "binary", None)
+    except Exception:  # older versions have no package manager, or this one has a fault
+        binary = None
+    return str(binary) if binary and os.path.isfile(binary) else shutil.which("rg") or ""
 
 
 def plugin_facts() -> Facts:
@@ -444,7 +456,7 @@ class Plugin:
         except CassetteError as error:
             return str(error)
         recording = Recording(arm.name, turn.id, turn.session)
-        recording.arm, recording.overwrite = arm.id, arm.overwrite
+        recording.arm, recording.overwrite, recording.rg_major = arm.id, arm.overwrite, arm.rg_major
         recording.request, recording.model = arm.request, turn.model
         self.bindings.record(recording)
         return ""
@@ -698,7 +710,8 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
     calls, not_kept, warnings = judge_calls(slots)
     warnings += recording.faults
-    host = Host(hermes=hermes_version(), platform=sys.platform, search="rg" if shutil.which("rg") else "grep")
+    search = learn(calls, Snapshot()).get("search") or ("rg" if find_ripgrep() else "grep")
+    host = Host(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
     snapshot = Snapshot()
     aliases: tuple[str, ...] = ()
     if cwd:
@@ -713,7 +726,8 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
-        name=recording.name, request=recording.request, answer=answer, model=recording.model, cwd=cwd, cwd_aliases=tuple(aliases),
+        name=recording.name, request=recording.request, answer=answer, model=recording.model,
+        cwd=cwd, cwd_aliases=aliases,
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         host=host, calls=tuple(calls), not_kept=tuple(not_kept), snapshot=snapshot,
         warnings=tuple(warnings), plugin=plugin,

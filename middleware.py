@@ -70,6 +70,7 @@ class Recording:
         self.name, self.turn, self.session = name, turn, session
         self.request = self.model = self.arm = ""
         self.overwrite = False
+        self.rg_major = 0
         self.slots: list[Slot] = []
         self.faults: list[str] = []
         self._closed = False
@@ -267,6 +268,8 @@ class Replay:
             self._keys[_as_said(call.tool, call.args)] = key
         if self._workspace is not None:
             learned = learn(cassette.calls, cassette.snapshot)
+            if major := self._host.rg_major or self.arm.rg_major:
+                learned.setdefault("rg_major", major)
             self._synth = Synthesizer(cassette.snapshot, self._workspace, self._host, learned)
 
     def answer(self, tool: Any, args: Any, session: str) -> Any:

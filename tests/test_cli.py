@@ -297,7 +297,9 @@ class Running(CliCase):
         slot = self.store.waiting()
         self.assertTrue(slot.try_acquire())
         self.addCleanup(slot.release)
-        with mock.patch.object(cli, "find_hermes", return_value="/bin/hermes"):
+        with mock.patch.object(cli, "find_hermes", return_value="/bin/hermes"), mock.patch.object(
+            cli, "find_ripgrep", return_value=""
+        ):
             self.assertIn("another run is waiting for its session", self.refused("shop"))
 
     def test_a_missing_hermes_is_said(self) -> None:
@@ -388,6 +390,14 @@ class Children(unittest.TestCase):
                 find(argv0, found, windows=True)
         with self.assertRaisesRegex(CassetteError, "put it on PATH"):
             find("python", None)
+
+    def test_ripgreps_version_is_asked_of_the_one_that_hermes_runs(self) -> None:
+        fake = temp_folder(self) / "rg"
+        fake.write_text("#!/bin/sh\necho 'ripgrep 15.2.0 (rev x)'\n")
+        fake.chmod(0o755)
+        for found, major in ((str(fake), 15 if os.name == "posix" else 0), ("", 0), (str(fake) + "gone", 0)):
+            with mock.patch.object(cli, "find_ripgrep", return_value=found):
+                self.assertEqual(cli.ripgrep_major(), major)
 
     def test_printed_commands_are_quoted_for_the_platforms_shell(self) -> None:
         words = ["hermes", "cassette", "pin", "shop", "it's $HOME", "--remove", "-Q", "C:\\a b", ""]
@@ -494,7 +504,7 @@ class Layout(unittest.TestCase):
 
     ROOT = Path(cli.__file__).resolve().parent
     ORDER = ("cassette_store", "snapshot", "synth_search", "middleware", "hooks", "cli", "__init__")
-    HOST = {"agent", "gateway", "hermes_cli", "hermes_constants", "hermes_state", "plugins"}
+    HOST = {"agent", "gateway", "hermes_cli", "hermes_constants", "hermes_state", "plugins", "pm"}
 
     def imports(self, module: str) -> list[tuple[Any, str, int]]:
         import ast

@@ -254,6 +254,7 @@ class Child:
     timed_out: bool = False
     session: str = ""         #: the id it printed, or ""
     printed: str = ""         #: its standard output
+    complaint: str = ""       #: the last line that it printed, for the person to read
 
 
 @dataclass(frozen=True)
@@ -415,7 +416,8 @@ def _child_doubts(child: Child) -> list[str]:
     if child.code is None:
         return ["the session could not be started"]
     if child.code != 0:
-        return [f"hermes chat exited with status {child.code}"]
+        said = f": {child.complaint}" if child.complaint else ""
+        return [f"hermes chat exited with status {child.code}{said}"]
     return []
 
 

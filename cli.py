@@ -317,15 +317,20 @@ def _why_nothing_saved(child: Child, claim: Claim | None, kept: Mapping[str, Any
     if child.timed_out:
         return "the session did not end in time and was stopped"
     if child.code:
-        return f"hermes chat exited with status {child.code}: {_last_line(child.printed)}"
+        return f"hermes chat exited with status {child.code}: {child.complaint or 'it printed nothing'}"
     if claim is None:
         return "no session took the recording; its tools ran live: is the plugin enabled in this profile?"
     return "the turn ended without an answer"
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "it printed nothing"
+def _complaint(*outputs: str) -> str:
+    """The last line that a child printed, but for its session's id and colours."""
+    for text in outputs:
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+        lines = [line.strip() for line in plain.splitlines() if not line.startswith("session_id: ")]
+        if told := [line for line in lines if line]:
+            return told[-1][:200]
+    return ""
 
 
 # pin
@@ -961,7 +966,7 @@ def _run_child(
     )
     slot.abandoned = timed_out
     sessions = re.findall(r"^session_id: (\S+)\s*$", told, re.MULTILINE)
-    return Child(code, timed_out, sessions[-1] if sessions else "", printed)
+    return Child(code, timed_out, sessions[-1] if sessions else "", printed, _complaint(printed, told))
 
 
 def run_process(

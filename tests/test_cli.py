@@ -391,6 +391,11 @@ class Children(unittest.TestCase):
         with self.assertRaisesRegex(CassetteError, "put it on PATH"):
             find("python", None)
 
+    def test_what_a_failing_session_said_is_told(self) -> None:
+        self.assertEqual(cli._complaint("HTTP 404: no model\n\n", "x"), "HTTP 404: no model")
+        self.assertEqual(cli._complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"), "Unknown provider 'nope'")
+        self.assertEqual(cli._complaint("", ""), "")
+
     def test_ripgreps_version_is_asked_of_the_one_that_hermes_runs(self) -> None:
         fake = temp_folder(self) / "rg"
         fake.write_text("#!/bin/sh\necho 'ripgrep 15.2.0 (rev x)'\n")

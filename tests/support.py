@@ -5,6 +5,7 @@ Nothing here starts a process, opens a socket or reads the real home.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import shutil
 import sys
@@ -28,6 +29,12 @@ def load_plugin() -> ModuleType:
     Afterwards `from session_cassettes.cassette_store import ...` works.
     """
     return _load(PACKAGE, REPO / "__init__.py", package=True)
+
+
+def load_module(name: str) -> Any:
+    """Return one of the plugin's modules, such as `snapshot`."""
+    load_plugin()
+    return importlib.import_module(f"{PACKAGE}.{name}")
 
 
 def load_demo(name: str) -> ModuleType:

@@ -31,7 +31,7 @@ from session_cassettes.snapshot import Workspace  # noqa: E402
 
 FACTS = Facts("1.0.0", "f" * 64, 1, False, "0.19.0")
 ARM = Arm("a" * 24, "run", "shop", "where?", "process", 0.0, 900.0, "1.0.0", "f" * 64)
-ROOT = "/work/shop"
+ROOT = "/home/me/shop"
 AUTH = "AUTH_PORT = 8080\n"
 TOOLS = (
     "terminal", "write_file", "patch", "execute_code", "delegate_task", "read_file", "search_files", "web_search",
@@ -381,9 +381,9 @@ class CallKeys(unittest.TestCase):
         self.assertEqual(len({self.key("read_file", args) for args in spellings}), 1)
 
     def test_every_windows_spelling_of_one_call_has_one_key(self) -> None:
-        workspace = Workspace("C:\\work\\shop", windows=True, fold_case=True)
-        forms = ("server\\auth.py", "SERVER/auth.py", "c:/work/shop/server/auth.py", "/c/work/shop/server/auth.py",
-                 "C:\\WORK\\SHOP\\server\\auth.py", ".\\server\\.\\auth.py")  # fmt: skip
+        workspace = Workspace("C:\\me\\shop", windows=True, fold_case=True)
+        forms = ("server\\auth.py", "SERVER/auth.py", "c:/me/shop/server/auth.py", "/c/me/shop/server/auth.py",
+                 "C:\\ME\\SHOP\\server\\auth.py", ".\\server\\.\\auth.py")  # fmt: skip
         self.assertEqual(len({self.key("read_file", {"path": form}, workspace) for form in forms}), 1)
 
     def test_what_carries_meaning_is_never_dropped(self) -> None:

@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import os
 import random
 import re
@@ -15,24 +13,10 @@ import threading
 import time
 import unittest
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support import load_module
 
-
-def load(name: str) -> Any:
-    """Import a module of the package the way Hermes does, by file."""
-    if "session_cassettes" not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            "session_cassettes", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)])
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["session_cassettes"] = module
-        spec.loader.exec_module(module)
-    return importlib.import_module(f"session_cassettes.{name}")
-
-
-patterns = load("synth_search")
+patterns = load_module("synth_search")
 PatternError, TooSlow, Untranslatable = patterns.PatternError, patterns.TooSlow, patterns.Untranslatable
 compile_pattern, matching_lines, search_texts = (
     patterns.compile_pattern, patterns.matching_lines, patterns.search_texts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import json
 import os
@@ -19,23 +18,12 @@ from types import ModuleType
 from typing import Any, Callable, Iterable
 from unittest import mock
 
+from tests.support import load_module
+
 ROOT = Path(__file__).resolve().parent.parent
 
-
-def load(name: str) -> ModuleType:
-    """Return a module of the plugin, loaded as a package the way the host does."""
-    if "session_cassettes" not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            "session_cassettes", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)])
-        assert spec is not None and spec.loader is not None
-        package = importlib.util.module_from_spec(spec)
-        sys.modules["session_cassettes"] = package
-        spec.loader.exec_module(package)
-    return importlib.import_module(f"session_cassettes.{name}")
-
-
-snapshot = load("snapshot")
-store = load("cassette_store")
+snapshot = load_module("snapshot")
+store = load_module("cassette_store")
 Call, Workspace = store.Call, snapshot.Workspace
 
 POSIX_ONLY = unittest.skipIf(os.name == "nt", "needs POSIX files: FIFOs, links, devices")

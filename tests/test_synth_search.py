@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
-import sys
 import threading
 import unittest
-from pathlib import Path
 from typing import Any, Mapping
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support import load_module
 
-
-def load(name: str) -> Any:
-    """Import a module of the package the way Hermes does, by file."""
-    if "session_cassettes" not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            "session_cassettes", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)])
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["session_cassettes"] = module
-        spec.loader.exec_module(module)
-    return importlib.import_module(f"session_cassettes.{name}")
-
-
-store, snapshots, synth = map(load, ("cassette_store", "snapshot", "synth_search"))
+store, snapshots, synth = map(load_module, ("cassette_store", "snapshot", "synth_search"))
 
 #: arguments, and the answer of each Hermes to them
 Case = tuple[dict[str, Any], dict[str, str]]

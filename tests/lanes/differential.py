@@ -328,7 +328,8 @@ def confirmed(live: Live, tool: str, args: dict[str, Any], listed: list[Row]) ->
     """
     if args.get("target") in ("files", "find"):
         return set(listed) <= set(rows(decoded(live(tool, {**args, "limit": ALL, "offset": 0}))[0]))
-    for path in list(dict.fromkeys(row[0] for row in listed))[:3]:
+    # A context row may be read, by the real tool as by ours, as a hit in a file that is none.
+    for path in [path for path in dict.fromkeys(row[0] for row in listed) if os.path.isfile(path)][:3]:
         one = {**args, "path": path, "limit": 3000, "offset": 0}
         one.pop("file_glob", None)
         if not {row for row in listed if row[0] == path} <= set(rows(decoded(live(tool, one))[0])):

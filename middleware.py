@@ -417,7 +417,7 @@ class Bindings:
         self._recordings: dict[str, Recording] = {}           # turn id -> its recording
         self._replays: OrderedDict[str, Replay] = OrderedDict()  # turn id -> its replay, oldest first
         self._closed: OrderedDict[str, None] = OrderedDict()  # ids of sessions (or turns) that held a replay
-        self._seen: dict[str, None] = {}                      # turns with live calls, oldest first
+        self._seen: OrderedDict[str, None] = OrderedDict()    # turns with live calls, oldest first
 
     # the callback
 
@@ -455,7 +455,7 @@ class Bindings:
         with self._lock:
             self._seen[turn] = None
             if len(self._seen) > SEEN_LIMIT:
-                del self._seen[next(iter(self._seen))]
+                self._seen.popitem(last=False)
 
     # what the hooks bind
 

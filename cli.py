@@ -1043,14 +1043,17 @@ def ping_gateway(plugin: Plugin, store: Store, hermes: str, folder: str) -> None
     path = store.ping_path(nonce)
     words = [hermes, "chat", "-Q", f"--query=/cassette ping {nonce}"]
     try:
-        run_process(words, folder, child_environment(os.environ), PING_TIMEOUT, lambda: None)
+        _, _, printed, told = run_process(words, folder, child_environment(os.environ), PING_TIMEOUT, lambda: None)
         answer = store.read_value(path, lambda data, file: Fields(parse_json(data, file), file))
     finally:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
     if answer is None:
-        raise CassetteError("the gateway did not answer the ping: is it running with this plugin enabled?"
-                            " Run hermes gateway restart")  # fmt: skip
+        said = f" ({complaint})" if (complaint := _complaint(printed, told)) else ""
+        raise CassetteError(
+            f"the gateway did not answer the ping{said}: is it running with this plugin enabled?"
+            " Run hermes gateway restart"
+        )
     if answer.get("model", bool, False):
         raise CassetteError("this host sends slash commands to the model: its sessions cannot be checked before a run")
     facts = parse_facts(answer)

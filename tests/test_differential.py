@@ -43,12 +43,19 @@ class SynthesizedAnswers(LaneCase):
         return Counter({f"{tool} {kind}": n for tool, kind, n in counts if kind != "share"})
 
     def demand(self, found: Counter[str]) -> None:
-        """Every read is equal; of the searches 99 in 100 are, but for order and where a limit cut them."""
+        """Every read is equal; of the searches all but one in 100 are, but for order and where a limit cut them.
+
+        Of fewer than 200 one may be off, and then only by a miss.
+        """
         reads = {kind: n for kind, n in found.items() if kind.startswith("read_file")}
         self.assertEqual(set(reads), {"read_file equal"}, reads)
         searches = {kind.partition(" ")[2]: n for kind, n in found.items() if kind.startswith("search_files")}
-        good = sum(searches.get(kind, 0) for kind in ("equal", "order", "capped"))
-        self.assertGreaterEqual(good / sum(searches.values()), 0.99, searches)
+        total = sum(searches.values())
+        self.assertGreater(total, CALLS // 3)
+        off = total - sum(searches.get(kind, 0) for kind in ("equal", "order", "capped"))
+        self.assertLessEqual(off, max(1, total // 100), searches)
+        if total < 200:
+            self.assertEqual(off, searches.get("miss", 0), searches)
 
     def test_with_ripgrep_they_are_what_the_live_tools_say(self) -> None:
         ripgrep = shutil.which("rg")

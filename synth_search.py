@@ -1850,6 +1850,7 @@ class _Automaton:
     def _forget(self) -> None:
         self.rows: dict[tuple[tuple[int, ...], int, bool], Row] = {}
         self.pending: dict[int, tuple[Row, int]] = {}  # by identity of the empty list: where it stands
+        self.ends: dict[tuple[tuple[int, ...], int, bool], bool] = {}  # state -> a match ends at the line's end
         self.start = self._row((self.entry,), _EDGE, False)
 
     # The program: steps by number, each with the step that follows.
@@ -1971,7 +1972,14 @@ class _Automaton:
                     break
                 row = row[kind]
         row = row or self._made(row)
-        return row is _MATCHED or (row is not _DEAD and self._closure(row[-1], _EDGE)[1])
+        return row is _MATCHED or (row is not _DEAD and self._ends(row[-1]))
+
+    def _ends(self, state: tuple[tuple[int, ...], int, bool]) -> bool:
+        """Tell whether a match ends where a line does that was read up to this state."""
+        found = self.ends.get(state)
+        if found is None:
+            found = self.ends[state] = self._closure(state, _EDGE)[1]
+        return found
 
     def hits(self, kinds: bytes, before: int = _EDGE) -> Iterator[int]:
         """Yield, for each place where a match ends, how many kinds were read (needs `spans`).

@@ -590,7 +590,7 @@ class Matcher:
     `literal` is the text looked for when the pattern is nothing else, otherwise None;
     `multiline` is True when a match may span lines; `needles` are strings of which every match
     contains one (empty: nothing known), to be compared in lower case if `folded`; `sure` says that
-    a line with a needle matches.
+    a line with a needle matches; `spare` are needles too, which may be the rarer ones in a text.
     """
 
     node: Node
@@ -601,6 +601,7 @@ class Matcher:
     sure: bool
     ascii_only: str  # why a text with other characters cannot be judged; "" when it can
     word: Test
+    spare: tuple[str, ...] = ()
 
 
 # --- public functions ----------------------------------------------------------------------------
@@ -1589,8 +1590,8 @@ def _matcher(node: Node, multiline: bool, ascii_only: str, word: Test) -> Matche
     literal = words[0][0] if words and sure and len(words) == 1 else None
     spans = multiline and any(leaf.kind in "Az" if isinstance(leaf, Look) else leaf.test("\n")
                               for leaf in _leaves(node))
-    needles, folded = _needles(node)
-    return Matcher(node, literal, spans, needles, folded, sure, ascii_only, word)
+    needles, spare, folded = _needles(node)
+    return Matcher(node, literal, spans, needles, folded, sure, ascii_only, word, spare)
 
 
 def _leaves(node: Node) -> Iterator[Leaf | Look]:
@@ -1616,15 +1617,16 @@ def _steps(node: Node) -> int:
 Words = tuple[tuple[str, bool], ...]  # texts, each with whether a letter of it may be in either case
 
 
-def _needles(node: Node) -> tuple[tuple[str, ...], bool]:
-    """Return strings of which every match holds one, and whether they are to be compared folded."""
-    best = max(_demands(node), key=_worth, default=())
-    if not _worth(best)[0]:
-        return (), False
+def _needles(node: Node) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Return strings of which every match holds one, others of that kind, and whether both are compared folded."""
+    best, second, *_ = [*sorted(_demands(node), key=_worth, reverse=True), (), ()]
     folded = any(fold for _, fold in best)
-    if folded and not all(text.isascii() for text, _ in best):
-        return (), False  # the lower case of a letter can depend on those around it
-    return tuple(dict.fromkeys(text.lower() if folded else text for text, _ in best)), folded
+    if not _worth(best)[0] or folded and not all(text.isascii() for text, _ in best):
+        return (), (), False  # the lower case of a letter can depend on those around it
+    if _worth(second)[0] < _RARE or not all(text.isascii() and fold <= folded for text, fold in second):
+        second = ()
+    needles, spare = (dict.fromkeys(text.lower() if folded else text for text, _ in words) for words in (best, second))
+    return tuple(needles), tuple(spare), folded
 
 
 def _worth(demand: Words) -> tuple[int, int]:
@@ -1662,9 +1664,11 @@ def _demands(node: Node) -> Iterator[Words]:
     if isinstance(node, Rep) and node.low:
         yield from _demands(node.body)
     elif isinstance(node, Alt):
-        each = [max(_demands(branch), key=_worth, default=()) for branch in node.branches]
-        if all(each) and sum(map(len, each)) <= _MOST_NEEDLES:
-            yield tuple(want for demand in each for want in demand)
+        each = [sorted(_demands(branch), key=_worth, reverse=True)[:2] for branch in node.branches]
+        for rank in (0, -1) if all(each) else ():  # the best of each branch, then the second best where there is one
+            demands = [demands[rank] for demands in each]
+            if sum(map(len, demands)) <= _MOST_NEEDLES:
+                yield tuple(want for demand in demands for want in demand)
     elif isinstance(node, (Cat, Leaf)):
         run: Words = (("", False),)
         for part in _flat(node):
@@ -2053,9 +2057,11 @@ class _Search:
 
     def _likely(self, text: str, hay: str) -> Iterator[int]:
         """Try only the lines that hold a needle."""
-        sure = self.matcher.sure
+        sure, needles, spare = self.matcher.sure, self.matcher.needles, self.matcher.spare
+        if spare and not sure and sum(map(hay.count, spare)) < sum(map(hay.count, needles)):
+            needles = spare
         number = counted = 0
-        for start, end in _holding(hay, self.matcher.needles):
+        for start, end in _holding(hay, needles):
             if sure or self._accepts(self._kinds(text[start:end])):
                 number += text.count("\n", counted, start)
                 counted = start

@@ -282,11 +282,11 @@ EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
 def check_pin(text: str) -> str:
     """Return the pin as it is kept, or refuse it.
 
-    What a regular expression may cost is not checked here: one such as
+    A regular expression is compiled here and never tried: one such as
     `re:(a+)+$` can take for ever on the wrong answer, so `cli` bounds its time.
 
-    :raises CassetteError: if it is empty, more than a line, a regular
-        expression that does not compile, or one that matches an empty answer.
+    :raises CassetteError: if it is empty, more than a line, or a regular
+        expression that does not compile.
     """
     pin = text.strip()
     if not pin:
@@ -299,17 +299,14 @@ def check_pin(text: str) -> str:
 
 
 def _check_pin_regex(pattern: str) -> None:
+    if not pattern:
+        raise CassetteError("a pin cannot be empty: write a regular expression after re:")
     try:
-        empty = re.compile(pattern, re.IGNORECASE).search("")
+        re.compile(pattern, re.IGNORECASE)
     except (re.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
         raise CassetteError(
             f"the pin's regular expression {_quoted(pattern)} does not compile ({error}): correct it"
         ) from None
-    if empty:
-        raise CassetteError(
-            f"the pin's regular expression {_quoted(pattern)} matches even an empty answer,"
-            " so it could never fail: ask for more"
-        )
 
 
 def pin_holds(pin: str, answer: str) -> bool:
@@ -399,7 +396,7 @@ def doubts(
     found: list[str] = []
     found += _child_doubts(child)
     if claim is None:
-        found.append("no session claimed the run: its request may have run live, with real tools")
+        found.append(_UNCLAIMED[arm.host])
         return found
     found += _claim_doubts(arm, claim)
     if ledger is None:
@@ -408,6 +405,13 @@ def doubts(
     found += _ledger_doubts(claim, ledger)
     found += _match_doubts(ledger, child, same_answer)
     return found
+
+
+_UNCLAIMED = {
+    "process": "no session claimed the run: unless the plugin was loaded there, in which case no tool ran, its request"
+    " ran live, with real tools; see hermes cassette doctor",
+    "gateway": "no session claimed the run: its request may have run live, with real tools; see hermes cassette doctor",
+}
 
 
 def _child_doubts(child: Child) -> list[str]:
@@ -1193,9 +1197,10 @@ class Store:
         if not self.exists(name):
             raise self._missing(name)
 
-    def save(self, cassette: Cassette, overwrite: bool) -> Path:
+    def save(self, cassette: Cassette, overwrite: bool, keep_pins: bool = False) -> Path:
         """Keep a cassette under its name.
 
+        :param keep_pins: a cassette that is replaced hands its pins on.
         :raises CassetteError: if the name is taken and `overwrite` is false,
             or the file cannot be written; what was there before is there after.
         """
@@ -1207,6 +1212,9 @@ class Store:
                 raise CassetteError(f"there is a cassette {twin!r}, the same name in another case: choose another name")
             if twin and not overwrite:
                 raise CassetteError(f"there is a cassette {twin!r} already: use --overwrite, or another name")
+            if twin and keep_pins:
+                with contextlib.suppress(CassetteError):  # a broken one has none to give
+                    data = _dump_readable(dataclasses.replace(cassette, pins=self.read(twin)[0].pins), path)
             self._put(path, data)
         return path
 
@@ -1263,6 +1271,10 @@ class Store:
                 return
             if any(n.casefold() == new.casefold() and n != name for n in self.names()):
                 raise CassetteError(f"there is a cassette {new!r} already: choose another name")
+            if self.runs(new).exists() and not _same_file(self.runs(name), self.runs(new)):
+                raise CassetteError(
+                    f"{self.runs(new)} holds runs of an earlier {new!r}: remove it, or choose another name"
+                )
             self._put(new_path, _dump_readable(dataclasses.replace(cassette, name=new), new_path))
             try:
                 if self.runs(name).exists() and not self.runs(new).exists():

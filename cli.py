@@ -109,9 +109,10 @@ class Screen:
         _write(self._out, text + "\n")
 
     def error(self, text: str) -> None:
-        """Print one line on standard error."""
-        self.done()
-        _write(self._err, f"hermes cassette: {text}\n")
+        """Print one line on standard error; where nobody reads it, the exit status still tells."""
+        with contextlib.suppress(OSError, ValueError):
+            self.done()
+            _write(self._err, f"hermes cassette: {text}\n")
 
     def paint(self, text: str, colour: str) -> str:
         """Colour a word: "green", "red", "yellow" or "dim"."""
@@ -244,7 +245,7 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     store.prepare()
     if store.exists(name) and not options.cassette_overwrite:
         raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
-    folder = _work_folder(options.cassette_in or os.getcwd())
+    folder = _work_folder(os.getcwd() if options.cassette_in is None else options.cassette_in)
     arm = _new_arm(plugin, "record", name, request, options.cassette_timeout, folder, overwrite=options.cassette_overwrite)
     hermes = find_hermes(sys.argv[0])
     with _armed(store, arm, lambda: _check_host(plugin, store, arm, hermes, folder, screen)) as slot:
@@ -339,6 +340,8 @@ def _complaint(*outputs: str) -> str:
 def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     text = " ".join(options.cassette_fact)
     pin = text.strip() if options.cassette_remove else check_pin(text)
+    if not options.cassette_remove:
+        refuse_empty_pins([pin])
 
     def change(pins: tuple[str, ...]) -> tuple[str, ...]:
         if options.cassette_remove:
@@ -530,9 +533,10 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     cassette, sha = store.read(name)
     if not cassette.pins:
         raise CassetteError(f"{name!r} has no pin, so nothing could fail: hermes cassette pin {name} FACT")
+    refuse_empty_pins(cassette.pins)
     check_replayable(cassette.request)
     refuse_foreign_runtime(options.cassette_provider, host_config(), options.cassette_model)
-    folder = _work_folder(options.cassette_in or _recorded_folder(cassette))
+    folder = _work_folder(_recorded_folder(cassette) if options.cassette_in is None else options.cassette_in)
     arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, folder, cassette_sha=sha)
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     hermes = find_hermes(sys.argv[0])
@@ -540,7 +544,8 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
         child = _run_child(plugin, store, arm, slot, hermes, options, folder, screen)
         claim, claim_fault = _evidence(store, store.claim_path(arm.id), parse_claim)
         ledger, ledger_fault = _evidence(store, store.ledger_path(arm.id), parse_ledger)
-        left_over = store.arm_path.exists()
+        left, arm_fault = _evidence(store, store.arm_path, parse_arm)
+        left_over = bool(arm_fault) or left is not None and left.id == arm.id
     seconds = time.monotonic() - started
     reasons = doubts(arm, ledger, claim, child, same_answer) + claim_fault + ledger_fault
     if left_over and claim is not None:
@@ -551,10 +556,9 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     model = ledger.model if ledger and ledger.model else options.cassette_model or "the default model"
     run = _run_file(arm, at, seconds, model, options, folder, verdict, ledger, claim, child, sha)
     path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
-    if options.cassette_json:
-        screen.print(json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}))
-    else:
-        screen.print(verdict_text(name, model, seconds, verdict, screen))
+    told = json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}) if options.cassette_json else None
+    with contextlib.suppress(OSError):  # graded and kept: whoever stopped reading changes no verdict
+        screen.print(told or verdict_text(name, model, seconds, verdict, screen))
     return verdict.exit_code
 
 
@@ -573,7 +577,11 @@ def _recorded_folder(cassette: Cassette) -> str:
 
 
 def _work_folder(path: str) -> str:
+    if not path.strip():
+        raise CassetteError("--in names no folder: leave it out, or name one")
     folder = os.path.abspath(os.path.expanduser(path))
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise CassetteError(f"{folder} is a file: name a folder with --in DIR")
     if not os.path.isdir(folder):
         raise CassetteError(f"the folder {folder} does not exist: make it, or name another with --in DIR")
     return folder
@@ -597,10 +605,14 @@ def refuse_foreign_runtime(
     named = str(provider or main.get("provider") or environ.get("HERMES_INFERENCE_PROVIDER") or "")
     found = [("provider", named), ("model", re.split("[:/]", model or "")[0])]
     found += [(f"model.{key}", value) for key, value in _settings(main) if key != "provider"]
-    for part in ("providers", "custom_providers", "model_aliases"):
-        found += [(f"{part}.{key}", value) for key, value in _entries_named(config.get(part), (named, model))]
     for part in ("fallback_model", "fallback_providers", "auxiliary", "moa", "smart_model_routing"):
         found += [(f"{part}.{key}", value) for key, value in _settings(config.get(part))]
+    names = [named, model or "", *(value for _, value in found)]
+    for _ in range(2):  # an alias may name a provider
+        for part in ("providers", "custom_providers", "model_aliases"):
+            entries = [(f"{part}.{key}", value) for key, value in _entries_named(config.get(part), names)]
+            found += entries
+            names += [value for key, value in entries if key.rpartition(".")[2] in ("provider", "model")]
     for key, value in found:
         if _runs_its_own_tools(key, value):
             raise CassetteError(
@@ -613,9 +625,14 @@ def _runs_its_own_tools(key: str, value: str) -> bool:
     last, text = key.rpartition(".")[2], value.strip().lower()
     if last in ("api_mode", "openai_runtime", "runtime", "transport"):
         return text == "codex_app_server"
-    if last in ("provider", "model", "base_url", "inference_base_url"):
+    if last in ("provider", "model", "base_url", "inference_base_url", "api", "url"):
         return "acp" in re.split(r"[^a-z]+", text.partition("://")[0])
     return False
+
+
+def _normal_provider(name: str) -> str:
+    """A custom provider's name as Hermes compares it (`_normalize_custom_provider_name`)."""
+    return name.strip().lower().replace(" ", "-")
 
 
 def _settings(value: Any, depth: int = 6) -> Iterator[tuple[str, str]]:
@@ -631,11 +648,12 @@ def _settings(value: Any, depth: int = 6) -> Iterator[tuple[str, str]]:
 
 def _entries_named(value: Any, names: Sequence[str | None]) -> Iterator[tuple[str, str]]:
     """The texts of those entries of a table, or of a list, that have one of these names."""
-    wanted = {name.removeprefix("custom:").lower() for name in names if name}
+    plain = {_normal_provider(name).removeprefix("custom:") for name in names if name}
+    wanted = plain | {re.split("[:/]", name)[0] for name in plain}
     pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for key, entry in pairs:
         name = str(entry.get("name", key)) if isinstance(entry, Mapping) else str(key)
-        if {name.lower(), str(key).lower()} & wanted:
+        if {_normal_provider(name), _normal_provider(str(key))} & wanted:
             yield from ((f"{name}.{path}", text) for path, text in _settings(entry))
 
 
@@ -702,7 +720,7 @@ def _remove(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 
 
 def _agreed(question: str) -> bool:
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         return False
     _write(sys.stderr, question)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -1112,6 +1130,19 @@ def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[s
     return held, [f'the pin "{missing[0]}" could not be tried in {PIN_SECONDS:g} s on this answer'] if missing else []
 
 
+def refuse_empty_pins(pins: Sequence[str]) -> None:
+    """Refuse regular expressions that hold even in an empty answer: they could never fail.
+
+    :raises CassetteError: for the first such pin, or one that this cannot be told of in time.
+    """
+    held, slow = hold_pins([pin for pin in pins if pin.startswith("re:")], "")
+    for pin, empty in held.items():
+        if empty:
+            raise CassetteError(f'the pin "{pin}" matches even an empty answer, so it could never fail: ask for more')
+    if slow:
+        raise CassetteError(f"{slow[0]}: write it more simply")
+
+
 def _no_window() -> dict[str, Any]:
     return {"creationflags": getattr(subprocess, "CREATE_NO_WINDOW", 0)}
 
@@ -1238,7 +1269,8 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
 
     Hermes 0.19 ignores what a handler returns, so the status is always raised.
     """
-    screen = Screen(sys.stdout, sys.stderr, os.environ)
+    nowhere = _Lines()
+    screen = Screen(sys.stdout or nowhere, sys.stderr or nowhere, os.environ)
     try:
         _end_orderly()
         status = options.cassette_run(plugin, options, screen)
@@ -1253,7 +1285,19 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
     except Exception as error:  # a traceback would exit with 1, which says FAIL
         screen.error(_one_line(f"internal error: {type(error).__name__}: {error}"))
         status = ERROR
+    _forget_deaf_readers()
     sys.exit(status)
+
+
+def _forget_deaf_readers() -> None:
+    """Let no last flush into a closed pipe or a full disk change the status."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _end_orderly() -> None:

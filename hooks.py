@@ -148,6 +148,8 @@ def yolo_set(environ: Mapping[str, str]) -> bool:
 
 #: A reference that Hermes expands before the model sees it (`agent/context_references.py`).
 _REFERENCE = re.compile(r"(?<![\w/])@(?:(?:diff|staged)\b|(?:file|folder|git|url):\S)")
+#: A path at the beginning, where Hermes looks for an image to attach (`_collect_query_images`).
+_PATH = re.compile(r"""["']?(?:~|\.{0,2}[/\\]|file://|[A-Za-z]:[\\/])""")
 _ATTACHED = re.compile(r"^--- (?:Attached Context|Context Warnings) ---$", re.MULTILINE)
 
 
@@ -178,12 +180,19 @@ def check_recordable(message: Any) -> str:
 def check_replayable(request: str) -> None:
     """Refuse a request that a headless session would not take as plain text.
 
-    :raises CassetteError: if it starts with `/` or `!`, or cannot be recorded.
+    :raises CassetteError: if it starts with `/`, `!` or a path (Hermes attaches
+        an image that it finds there, before the turn), is not in the form in
+        which requests are compared, or cannot be recorded.
     """
-    check_recordable(request)
+    if check_recordable(request) != request:
+        raise CassetteError("the request has blanks around it or CR line ends, so no session could match it: correct it")
     if request[0] in "/!":
         raise CassetteError(
             f"a request that starts with {request[0]!r} cannot be replayed: Hermes would take it for a command"
+        )
+    if _PATH.match(request):
+        raise CassetteError(
+            "a request that starts with a path cannot be replayed: Hermes may attach that file; put a word before it"
         )
 
 
@@ -355,12 +364,20 @@ class Plugin:
         if isinstance(turn.message, str) and (ping := _PING.fullmatch(turn.message.strip())):
             return self._ping_reached_a_model(turn, ping.group(1))
         store = self.store()
-        if store.arm_path.exists() and self._claim(store, turn, started):
+        if self._claims(store, turn, started):
             return
         person = turn.platform != "subagent" and not turn.parent and not is_review(turn.message)
         if person and not turn.session.startswith(("bg_", "btw_")):
             self.foreground = turn.session
             self._start_armed_recording(store, turn)
+
+    def _claims(self, store: Store, turn: Turn, started: float) -> bool:
+        """Whether the turn is a run's; an arm that cannot be read must not cost a recording."""
+        try:
+            return store.arm_path.exists() and self._claim(store, turn, started)
+        except Exception as error:
+            log.warning("session-cassettes could not claim a run: %s", error)
+            return self.bindings.replay_of(turn.id) is not None
 
     def _ping_reached_a_model(self, turn: Turn, nonce: str) -> None:
         """This host sends slash commands to the model: let no tool run in the turn."""
@@ -593,7 +610,7 @@ class Plugin:
             cassette = make_cassette(recording, slots, answer.strip(), session_cwd(self.ctx, session), self.facts.plugin)
             store = self.store()
             store.prepare()
-            store.save(cassette, recording.overwrite)
+            store.save(cassette, recording.overwrite, keep_pins=True)
         except Exception as error:
             text = str(error) if isinstance(error, CassetteError) else f"internal error: {type(error).__name__}: {error}"
             return self._note(recording, "not saved", text)

@@ -270,7 +270,7 @@ class Format(StoreCase):
             parse_json(f'{{{keys},"49999":2}}'.encode(), "f")
 
     def test_a_bad_pin_in_the_file_is_named(self) -> None:
-        for pin, part in (("re:(", "does not compile"), ("re:x*", "empty answer"), (" ", "cannot be empty")):
+        for pin, part in (("re:(", "does not compile"), ("re:", "cannot be empty"), (" ", "cannot be empty")):
             whole = json.loads(dump_cassette(SHOP))
             whole["pins"][1] = pin
             self.put(json.dumps(whole).encode())
@@ -1065,11 +1065,10 @@ class Pins(StoreCase):
         self.assertEqual(check_pin("  auth.py\n"), "auth.py")
         self.assertEqual(check_pin("re: a"), "re: a")
 
-    def test_a_pin_that_could_not_fail_or_never_hold_is_refused(self) -> None:
+    def test_a_pin_that_is_none_is_refused(self) -> None:
         for pin, part in (
             ("", "cannot be empty"), (" \n", "cannot be empty"), ("a\nb", "one line"), ("a\u2028b", "one line"),
-            ("re:(?\nx", "one line"), ("re:", "empty answer"), ("re:a*", "empty answer"), ("re:|x", "empty answer"),
-            ("re:^", "empty answer"), ("re:(", "does not compile"), ("re:(?a)(?u)x", "does not compile"),
+            ("re:(?\nx", "one line"), ("re:", "cannot be empty"), ("re:(", "does not compile"), ("re:(?a)(?u)x", "does not compile"),
             ("re:[", "does not compile"), ("re:(?L)x", "does not compile"), ("re:\\", "does not compile"),
             ("re:a{99999999999999999999}", "does not compile"), ("re:" + "(" * 5000 + ")" * 5000, "does not compile"),
             ("re:(?P<\ud800>x)", "does not compile"), ("re:" + "(" * 5000, "does not compile"),

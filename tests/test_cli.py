@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import io
 import json
 import os
@@ -18,15 +19,21 @@ plugin_package = load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
 from session_cassettes.cassette_store import (  # noqa: E402
     Answered,
+    Arm,
     Call,
     Cassette,
     CassetteError,
+    Child,
+    Claim,
     Host,
+    Ledger,
     Snapshot,
     SnapshotFile,
     Store,
     grade,
     pin_holds,
+    to_json,
+    write_atomically,
 )
 
 QUESTION = "Where is the auth handler?"
@@ -106,7 +113,7 @@ class Pinning(CliCase):
     def test_bad_pins_are_refused_in_one_line_and_nothing_changes(self) -> None:
         self.keep()
         before = self.store.path("shop").read_bytes()
-        for fact in ("re:(", "re:", "re:.*", "  ", "8080", "two\nlines"):
+        for fact in ("re:(", "re:", "re:.*", "re:a*", "re:|x", "re:^", "  ", "8080", "two\nlines"):
             status, out, err = self.run_command("pin", "shop", "--", fact)
             self.assertEqual((status, out, err.count("\n")), (2, "", 1), fact)
         self.assertEqual(self.store.path("shop").read_bytes(), before)
@@ -136,6 +143,19 @@ class Pinning(CliCase):
             held, reasons = cli.hold_pins(["8080", "re:a{60}!", "re:(a+)+$", "re:x"], answer)
         self.assertEqual(held, {"8080": False, "re:a{60}!": True})
         self.assertEqual(reasons, ['the pin "re:(a+)+$" could not be tried in 1 s on this answer'])
+
+    def test_a_pin_that_could_never_fail_is_refused_also_when_it_came_by_hand(self) -> None:
+        self.keep(pins=("8080", "re:.*"))
+        status, _, err = self.run_command("run", "shop")
+        self.assertEqual(status, 2)
+        self.assertIn('the pin "re:.*" matches even an empty answer', err)
+
+    def test_a_pin_that_takes_for_ever_hangs_neither_the_command_nor_the_session(self) -> None:
+        self.keep(pins=())
+        with mock.patch.object(cli, "PIN_SECONDS", 1.0):
+            self.assertEqual(self.run_command("pin", "shop", "re:(|){40}(?=x)")[0], 2)
+            self.assertIn("could not be tried", self.host.slash("/cassette pin shop re:(|){40}(?=x)"))
+        self.assertEqual(self.pins(), ())
 
     def test_pins_hold_the_same_in_the_child_as_here(self) -> None:
         answer = "See server\\auth.py: port 8080 (→ Über \ud800)"
@@ -260,7 +280,8 @@ class Running(CliCase):
         self.assertIn("hermes cassette pin shop FACT", self.refused("shop"))
 
     def test_a_request_that_hermes_would_not_take_as_text_is_refused(self) -> None:
-        for request in ("/help", "!ls", "see @file:a.py", ""):
+        for request in ("/help", "!ls", "see @file:a.py", "", "./shot.png what?", "~/x", "'C:\\\\a.png' x", "file:///x y",
+                        "what?\n", "a\r\nb"):  # fmt: skip
             self.keep(request=request)
             self.refused("shop")
 
@@ -302,6 +323,28 @@ class Running(CliCase):
         ):
             self.assertIn("another run is waiting for its session", self.refused("shop"))
 
+    def test_another_run_that_waits_by_then_is_not_this_runs_left_over_arm(self) -> None:
+        self.keep()
+
+        def replayed(plugin: Any, store: Store, arm: Arm, *_: Any) -> Child:
+            facts = plugin.facts
+            call = Answered("read_file", {"path": "server/auth.py"}, "hit", recorded=0)
+            write_atomically(store.claim_path(arm.id), to_json(Claim(arm.id, "s", "t", "m", facts)))
+            ledger = Ledger(arm.id, "t", ("s",), "m", facts, (call,), "port 8080", finished=True)
+            write_atomically(store.ledger_path(arm.id), to_json(ledger))
+            if self.left:
+                write_atomically(store.arm_path, to_json(dataclasses.replace(arm, id=self.left.replace("own", arm.id))))
+            else:
+                store.arm_path.unlink()
+            return Child(0, False, "s", "port 8080\n")
+
+        for self.left, expected, result in (("", 0, "PASS"), ("b" * 24, 0, "PASS"), ("own", 4, "the arm was left over")):
+            with mock.patch.object(cli, "_run_child", replayed), mock.patch.object(cli, "find_ripgrep", return_value=""):
+                status, out, _ = self.run_command("run", "shop")
+            self.assertEqual(status, expected, out)
+            self.assertIn(result, out)
+            self.store.arm_path.unlink(missing_ok=True)
+
     def test_a_missing_hermes_is_said(self) -> None:
         self.keep()
         with mock.patch.object(cli.shutil, "which", return_value=None), mock.patch.object(sys, "argv", ["python"]):
@@ -327,6 +370,11 @@ class Running(CliCase):
             {"auxiliary": {"compression": {"provider": "copilot-acp"}}},
             {"model": {"provider": "own"}, "custom_providers": [{"name": "own", "api_mode": "codex_app_server"}]},
             {"model": {"provider": "own"}, "providers": {"own": {"base_url": "acp+tcp://127.0.0.1:9"}}},
+            {"model": {"provider": "own"}, "providers": {"own": {"api": "acp://copilot"}}},
+            {"model": {"provider": "own"}, "providers": {"Own": {"url": "acp://copilot"}}},
+            {"model": {"provider": "custom:my-agent"}, "custom_providers": [{"name": "My Agent", "base_url": "acp://x"}]},
+            {"model": "m", "fallback_providers": [{"provider": "custom:x"}], "providers": {"x": {"api": "acp://y"}}},
+            {"model": "m", "fallback_model": {"model": "custom:x/m"}, "providers": {"x": {"api": "acp://y"}}},
         ):
             with self.subTest(config), self.assertRaisesRegex(CassetteError, "outside Hermes"):
                 cli.refuse_foreign_runtime(None, config)
@@ -338,6 +386,21 @@ class Running(CliCase):
         unused = {"providers": {"other": {"base_url": "acp://copilot"}}, "delegation": {"provider": "copilot-acp"},
                   "model": {"provider": "custom", "openai_runtime": "auto"}}
         cli.refuse_foreign_runtime("own", unused, "gpt-oss:20b", {})
+
+
+class Streams(CliCase):
+    """Nobody reads: the status still tells."""
+
+    def test_closed_streams_change_no_status(self) -> None:
+        self.keep()
+        command = self.host.ctx.cli_commands["cassette"]
+        for words, expected in ((["list"], 0), (["run", "nosuch"], 2), (["rm", "shop"], 2)):
+            parser = argparse.ArgumentParser()
+            command.setup(parser)
+            with mock.patch("sys.stdout", None), mock.patch("sys.stderr", None), mock.patch("sys.stdin", None):
+                with self.assertRaises(SystemExit) as ended:
+                    command.handler(parser.parse_args(words))
+            self.assertEqual(ended.exception.code, expected)
 
 
 class Children(unittest.TestCase):
@@ -444,8 +507,6 @@ class VerdictText(unittest.TestCase):
 
     def ledger(self, *calls: Answered, answer: str) -> Any:
         facts = hooks.plugin_facts()
-        from session_cassettes.cassette_store import Ledger
-
         return Ledger("a", "t", ("s",), "a-model", facts, calls, answer, finished=True)
 
     def test_a_pass(self) -> None:

@@ -446,6 +446,21 @@ class Recordings(HookCase):
         self.assertEqual(self.host.raised, [])
         self.assertIn("disk full", self.host.slash("/cassette status"))
 
+    def test_a_recording_that_replaces_another_keeps_its_pins(self) -> None:
+        self.keep("shop")
+        self.host.slash("/cassette record shop --overwrite")
+        self.record(self.host.start_turn(QUESTION), "a new answer")
+        kept, _ = self.store.read("shop")
+        self.assertEqual((kept.answer, kept.pins), ("a new answer", ("8080",)))
+
+    def test_an_arm_that_cannot_be_read_costs_no_recording(self) -> None:
+        for data in (b"{", b"[]", b'{"id": "x"}'):
+            self.store.arm_path.write_bytes(data)
+            self.host.slash("/cassette record shop --overwrite")
+            self.record(self.host.start_turn(QUESTION, session_id="one session"))
+            self.assertTrue(self.saved("shop"), data)
+            self.store.path("shop").unlink()
+
     def test_nothing_is_stored_for_a_session_that_is_not_bound(self) -> None:
         before = sorted(self.store.root.rglob("*"))
         for first in (True, False):

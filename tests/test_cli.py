@@ -339,9 +339,11 @@ class Running(CliCase):
             return Child(0, False, "s", "port 8080\n")
 
         for self.left, expected, result in (("", 0, "PASS"), ("b" * 24, 0, "PASS"), ("own", 4, "the arm was left over")):
-            with mock.patch.object(cli, "_run_child", replayed), mock.patch.object(cli, "find_ripgrep", return_value=""):
-                status, out, _ = self.run_command("run", "shop")
-            self.assertEqual(status, expected, out)
+            with mock.patch.object(cli, "_run_child", replayed), mock.patch.object(
+                cli, "find_ripgrep", return_value=""
+            ), mock.patch.object(cli, "find_hermes", return_value="hermes"):
+                status, out, err = self.run_command("run", "shop")
+            self.assertEqual(status, expected, out + err)
             self.assertIn(result, out)
             self.store.arm_path.unlink(missing_ok=True)
 

@@ -149,7 +149,7 @@ def yolo_set(environ: Mapping[str, str]) -> bool:
 #: A reference that Hermes expands before the model sees it (`agent/context_references.py`).
 _REFERENCE = re.compile(r"(?<![\w/])@(?:(?:diff|staged)\b|(?:file|folder|git|url):\S)")
 #: A path at the beginning, where Hermes looks for an image to attach (`_collect_query_images`).
-_PATH = re.compile(r"""["']?(?:~|\.{0,2}[/\\]|file://|[A-Za-z]:[\\/])""")
+_PATH = re.compile(r"""["']?(?:~[\w.-]*[/\\]|\.{1,2}[/\\]|[/\\]\S|file://|[A-Za-z]:[\\/])""")
 _ATTACHED = re.compile(r"^--- (?:Attached Context|Context Warnings) ---$", re.MULTILINE)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import binascii
 import contextlib
-import dataclasses
 import difflib
 import errno
 import hashlib
@@ -23,9 +22,9 @@ import stat
 import time
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator, Mapping, Sequence, TypeVar
+from types import MappingProxyType
+from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, Sequence, TypeVar
 
 T = TypeVar("T")
 
@@ -61,8 +60,7 @@ def _quoted(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:60]}...{text[-1]}"
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One tool call and what came back.
 
     `args` is the argument object as the model sent it; `result` is what the
@@ -74,8 +72,7 @@ class Call:
     result: Any
 
 
-@dataclass(frozen=True)
-class Host:
+class Host(NamedTuple):
     """The Hermes that recorded, as far as its answers depend on it."""
 
     hermes: str = ""          #: version, e.g. "0.19.0"; "" when unknown
@@ -86,8 +83,7 @@ class Host:
     rg_major: int = 0         #: ripgrep's major version; 0 unknown
 
 
-@dataclass(frozen=True)
-class SnapshotFile:
+class SnapshotFile(NamedTuple):
     """One workspace file as the recording left it.
 
     `text` is the decoded, redacted text, every newline, CR and BOM kept;
@@ -102,8 +98,7 @@ class SnapshotFile:
     ignored: bool = False
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The workspace files a recording keeps, by path relative to its root.
 
     Paths use `/` on every platform and the case the disk shows.  `skipped`
@@ -111,13 +106,12 @@ class Snapshot:
     absence a replay must be able to explain (path to reason).
     """
 
-    files: Mapping[str, SnapshotFile] = field(default_factory=dict)
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    skipped_paths: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, SnapshotFile] = MappingProxyType({})
+    skipped: Mapping[str, int] = MappingProxyType({})
+    skipped_paths: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Cassette:
+class Cassette(NamedTuple):
     """One recorded turn: what was asked, what came back, what must hold.
 
     `cwd` is the session's working directory as the recording host named it, or
@@ -142,8 +136,7 @@ class Cassette:
     plugin: str = ""          #: version of this plugin that recorded
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """What a row of `list` needs, read without parsing calls and snapshot."""
 
     name: str
@@ -153,8 +146,7 @@ class Summary:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Arm:
+class Arm(NamedTuple):
     """A run or a recording that waits for its session.
 
     `host` is "process" when the session runs in the child itself, which then
@@ -177,8 +169,7 @@ class Arm:
     rg_major: int = 0         #: major version of the ripgrep here; 0 unknown
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What a process says of itself before it may host a replay."""
 
     plugin: str               #: version in plugin.yaml when the code was loaded
@@ -188,8 +179,7 @@ class Facts:
     hermes: str = ""
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """Which turn of which session, in which process, took an arm."""
 
     arm: str
@@ -204,8 +194,7 @@ class Claim:
 HOWS = ("hit", "synthesized", "miss")
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """How one call of a replayed turn was answered.
 
     `how` is "hit", "synthesized" or "miss".  `recorded` is the index of the
@@ -222,8 +211,7 @@ class Answered:
     nearest: str = ""
 
 
-@dataclass(frozen=True)
-class Ledger:
+class Ledger(NamedTuple):
     """What a claimed turn asked for, and how it ended.
 
     `sessions` are the ids the host used for the turn, in order (an id can
@@ -246,8 +234,7 @@ class Ledger:
     errors: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Child:
+class Child(NamedTuple):
     """How the child process of a run ended, as its parent saw it."""
 
     code: int | None          #: exit status; None when it never started
@@ -257,8 +244,7 @@ class Child:
     complaint: str = ""       #: the last line that it printed, for the person to read
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The result of a run and everything it rests on."""
 
     result: str               #: PASS, FAIL, DIVERGED or INVALID
@@ -537,6 +523,41 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
+#: Levels of lists and objects that every reader takes, whatever is around them.
+_DEPTH = 64
+
+
+def is_plain_json(value: Any, depth: int = _DEPTH) -> bool:
+    """Whether a value is made of JSON's own types alone, so that `parse_json` takes what is written.
+
+    Not called plain, though JSON may well hold them: whole numbers over 64
+    bits, more than `depth` levels, and keys with half a surrogate pair, two of
+    which can be the same once they are read.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is int:
+        return value.bit_length() <= 64
+    if kind is float:
+        return math.isfinite(value)
+    if depth <= 0:
+        return False
+    if kind is list:
+        return all(is_plain_json(one, depth - 1) for one in value)
+    if kind is not dict:
+        return False
+    for key, one in value.items():
+        if type(key) is not str or not key.isascii() and _HALF.search(key):
+            return False
+        if type(one) is not str and not is_plain_json(one, depth - 1):
+            return False
+    return True
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
 class Fields:
     """Reads the fields of one JSON object and names what is wrong with them.
 
@@ -649,7 +670,7 @@ def _small_lines(cassette: Cassette, counts: Mapping[str, Any]) -> bytes:
         not_kept=cassette.not_kept,
         recorded_at=cassette.recorded_at,
         plugin=cassette.plugin,
-        host=cassette.host,
+        host=cassette.host._asdict(),
         model=cassette.model,
         cwd=cassette.cwd,
         cwd_aliases=cassette.cwd_aliases,
@@ -660,12 +681,13 @@ def _small_lines(cassette: Cassette, counts: Mapping[str, Any]) -> bytes:
 
 def _large_lines(cassette: Cassette) -> bytes:
     """Calls and snapshot, to the end of the file."""
+    calls = [{"tool": call.tool, "args": call.args, "result": call.result} for call in cassette.calls]
     snapshot = {
         "skipped": dict(cassette.snapshot.skipped),
         "skipped_paths": dict(cassette.snapshot.skipped_paths),
-        "files": dict(cassette.snapshot.files),
+        "files": {path: file._asdict() for path, file in cassette.snapshot.files.items()},
     }
-    return b"%s\n}\n" % _lines(cassette.name, calls=cassette.calls, snapshot=snapshot)
+    return b"%s\n}\n" % _lines(cassette.name, calls=calls, snapshot=snapshot)
 
 
 def _lines(name: str, /, **fields: Any) -> bytes:
@@ -686,16 +708,10 @@ def _encode(value: Any, what: str) -> bytes:
     :raises CassetteError: if JSON cannot hold it.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise CassetteError(f"field {what} cannot be kept as JSON ({error}): record again without it") from None
     return text.encode("utf-8", "backslashreplace")  # a lone surrogate, written as JSON escapes it too
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return vars(value)
-    raise TypeError(f"a {type(value).__name__} is no JSON value")
 
 
 def parse_cassette(data: bytes, file: str) -> Cassette:
@@ -816,8 +832,19 @@ def _parse_pins(fields: Fields) -> tuple[str, ...]:
 
 
 def to_json(value: Any) -> bytes:
-    """Encode an `Arm`, `Claim`, `Ledger` or a plain object for a hand-over file."""
-    return _encode(value, f"of a {type(value).__name__.lower()}") + b"\n"
+    """Encode an `Arm`, `Claim`, `Ledger` or a plain object for a hand-over file.
+
+    :raises CassetteError: if JSON cannot hold it.
+    """
+    what = f"of a {type(value).__name__.lower()}"
+    if isinstance(value, Ledger):
+        calls = [call._asdict() for call in value.calls]
+        value = {**value._asdict(), "facts": value.facts._asdict(), "calls": calls}
+    elif isinstance(value, Claim):
+        value = {**value._asdict(), "facts": value.facts._asdict()}
+    elif isinstance(value, Arm):
+        value = value._asdict()
+    return _encode(value, what) + b"\n"
 
 
 def parse_arm(data: bytes, file: str) -> Arm:
@@ -874,17 +901,18 @@ _TYPES: dict[str, Any] = {"str": str, "bool": bool, "int": int, "int | None": (i
 
 
 def _flat(kind: Any, fields: Fields, whole: bool = False, **ready: Any) -> Any:
-    """Build a dataclass from an object's fields of the same names and types.
+    """Build a value from an object's fields of the same names and types.
 
     :param whole: every field must be there, also one that has a default.
     """
-    for spec in dataclasses.fields(kind):
-        if spec.name not in ready:
-            default = ... if whole or spec.default is dataclasses.MISSING else spec.default
-            if spec.type == "float":
-                ready[spec.name] = fields.number(spec.name, default)
+    for name, told in kind.__annotations__.items():
+        if name not in ready:
+            default = ... if whole else kind._field_defaults.get(name, ...)
+            wanted = getattr(told, "__forward_arg__", told)  # NamedTuple wraps the annotation's text
+            if wanted == "float":
+                ready[name] = fields.number(name, default)
             else:
-                ready[spec.name] = fields.get(spec.name, _TYPES[str(spec.type)], default)
+                ready[name] = fields.get(name, _TYPES[wanted], default)
     return kind(**ready)
 
 
@@ -1214,7 +1242,7 @@ class Store:
                 raise CassetteError(f"there is a cassette {twin!r} already: use --overwrite, or another name")
             if twin and keep_pins:
                 with contextlib.suppress(CassetteError):  # a broken one has none to give
-                    data = _dump_readable(dataclasses.replace(cassette, pins=self.read(twin)[0].pins), path)
+                    data = _dump_readable(cassette._replace(pins=self.read(twin)[0].pins), path)
             self._put(path, data)
         return path
 
@@ -1235,7 +1263,7 @@ class Store:
             cassette, _ = self.read(name)
             pins = tuple(change(cassette.pins))
             path = self.path(name)
-            self._put(path, _dump_readable(dataclasses.replace(cassette, pins=pins), path))
+            self._put(path, _dump_readable(cassette._replace(pins=pins), path))
         return pins
 
     def remove(self, name: str) -> None:
@@ -1275,7 +1303,7 @@ class Store:
                 raise CassetteError(
                     f"{self.runs(new)} holds runs of an earlier {new!r}: remove it, or choose another name"
                 )
-            self._put(new_path, _dump_readable(dataclasses.replace(cassette, name=new), new_path))
+            self._put(new_path, _dump_readable(cassette._replace(name=new), new_path))
             try:
                 if self.runs(name).exists() and not self.runs(new).exists():
                     self.runs(name).rename(self.runs(new))
@@ -1395,8 +1423,32 @@ def _dump_readable(cassette: Cassette, path: Path) -> bytes:
     data = dump_cassette(cassette)
     if len(data) > FILE_LIMIT:
         raise CassetteError(f"{path} would be over {FILE_LIMIT // 2**20} MB: record a smaller turn")
-    parse_cassette(data, str(path))
+    if _is_plain(cassette.calls, cassette.snapshot):
+        # Of these two the types say all that reading them back would.
+        parse_cassette(dump_cassette(cassette._replace(calls=(), snapshot=Snapshot())), str(path))
+    else:
+        parse_cassette(data, str(path))
     return data
+
+
+def _is_plain(calls: Sequence[Call], snapshot: Snapshot) -> bool:
+    """Whether calls and snapshot are of the very types that `parse_cassette` makes."""
+    for call in calls:
+        if type(call.tool) is not str or type(call.result) is not str:
+            return False
+        if type(call.args) is not dict or not is_plain_json(call.args):
+            return False
+    for file in snapshot.files.values():
+        if type(file.text) is not str or type(file.size) is not int or file.size < 0 or type(file.ignored) is not bool:
+            return False
+        if type(file.mtime) is not float or not is_plain_json([file.size, file.mtime]):
+            return False
+    counts, reasons = dict(snapshot.skipped), dict(snapshot.skipped_paths)
+    return (
+        is_plain_json([dict.fromkeys(snapshot.files), counts, reasons])
+        and all(type(count) is int for count in counts.values())
+        and all(type(reason) is str for reason in reasons.values())
+    )
 
 
 def _summed(cassette: Cassette) -> Summary:

@@ -25,7 +25,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator, Mapping, NoReturn, Protocol, Sequence
+from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Protocol, Sequence
 
 from .cassette_store import (
     Arm,
@@ -158,8 +158,7 @@ def _powershell(word: str) -> str:
 # --- the commands ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """One command, as both doors know it.
 
     `arguments` adds its arguments to a parser; `run` returns what to print and
@@ -440,7 +439,7 @@ def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
     return {
         "name": name, "path": str(store.path(name)), "request": cassette.request, "answer": cassette.answer,
         "model": cassette.model, "cwd": cassette.cwd, "recorded_at": cassette.recorded_at,
-        "host": vars(cassette.host), "pins": list(cassette.pins), "warnings": list(cassette.warnings),
+        "host": cassette.host._asdict(), "pins": list(cassette.pins), "warnings": list(cassette.warnings),
         "calls": [{"tool": call.tool, "args": call.args} for call in cassette.calls],
         "not_kept": list(cassette.not_kept),
         "files": {path: file.size for path, file in cassette.snapshot.files.items()},
@@ -685,7 +684,7 @@ def _run_file(
         "result": verdict.result, "exit_code": verdict.exit_code, "reasons": list(verdict.reasons),
         "pins": [{"pin": pin, "ok": ok} for pin, ok in verdict.pins],
         "path": verdict.path, "answer": ledger.answer if ledger else "",
-        "calls": [json.loads(to_json(call)) for call in ledger.calls] if ledger else [],
+        "calls": [call._asdict() for call in ledger.calls] if ledger else [],
         "misses": [
             {"tool": miss.tool, "args": miss.args, "reason": miss.reason, "nearest": miss.nearest}
             for miss in verdict.misses

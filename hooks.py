@@ -18,9 +18,8 @@ import re
 import shutil
 import sys
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
     Arm,
@@ -35,6 +34,7 @@ from .cassette_store import (
     Snapshot,
     Store,
     check_name,
+    is_plain_json,
     parse_arm,
     parse_claim,
     parse_json,
@@ -43,7 +43,7 @@ from .cassette_store import (
 )
 from .middleware import Bindings, Recording, Replay, Slot
 from .snapshot import Workspace, hermes_redactor, is_guard_stub, keep_verdict, take_snapshot
-from .synth_search import learn
+from .synth_search import learn_search
 
 log = logging.getLogger(__name__)
 
@@ -275,8 +275,7 @@ _PING = re.compile(r"/cassette ping ([0-9a-f]{16})")
 # --- turns -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(NamedTuple):
     """The start of a turn, as the host told it."""
 
     session: str
@@ -484,7 +483,7 @@ class Plugin:
         self.bindings.close_session(session)
         ledger: Ledger = replayed.finish(session, answer)
         if yolo_set(os.environ) != ledger.facts.yolo:
-            ledger = replace(ledger, errors=(*ledger.errors, "HERMES_YOLO_MODE changed during the turn"))
+            ledger = ledger._replace(errors=(*ledger.errors, "HERMES_YOLO_MODE changed during the turn"))
         store = self.store()
         if store.claim_path(ledger.arm).exists():  # else its command is gone, and nobody would read it
             write_atomically(store.ledger_path(ledger.arm), to_json(ledger))
@@ -595,8 +594,8 @@ class Plugin:
             raise CassetteError("a ping comes from hermes cassette run")
         store = self.store()
         store.prepare()
-        facts = replace(self.facts, pid=os.getpid(), yolo=self.facts.yolo or yolo_set(os.environ))
-        write_atomically(store.ping_path(nonce), to_json({"facts": vars(facts), "model": model}))
+        facts = self.facts._replace(pid=os.getpid(), yolo=self.facts.yolo or yolo_set(os.environ))
+        write_atomically(store.ping_path(nonce), to_json({"facts": facts._asdict(), "model": model}))
         return f"session-cassettes {facts.plugin} {facts.fingerprint[:12]}"
 
     # a recording ends
@@ -727,14 +726,14 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
     calls, not_kept, warnings = judge_calls(slots)
     warnings += recording.faults
-    search = learn(calls, Snapshot()).get("search") or ("rg" if find_ripgrep() else "grep")
+    search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
     host = Host(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
     snapshot = Snapshot()
     aliases: tuple[str, ...] = ()
     if cwd:
         workspace = Workspace.here(cwd)
         aliases = workspace.aliases
-        host = replace(host, git=in_git(Path(cwd)), fold_case=workspace.fold_case)
+        host = host._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
         snapshot, fault = _snapshot(seen, workspace)
         warnings += fault
@@ -776,7 +775,7 @@ def judge_calls(slots: Sequence[Slot]) -> tuple[list[Call], list[str], list[str]
 def _why_not(slot: Slot, turn_bytes: int, foreign: bool) -> str | None:
     if not slot.done:
         return "it raised an error" if slot.failed else "no result came before the turn ended"
-    if not isinstance(slot.args, dict) or not _is_json(slot.args):
+    if not isinstance(slot.args, dict) or not (is_plain_json(slot.args) or _is_json(slot.args)):
         return "its arguments are no JSON object"
     if is_guard_stub(slot.tool, slot.result):
         return "the result is only Hermes's notice of a repeated call"

@@ -372,7 +372,7 @@ class Replay:
         for call in calls:
             if call.how == "miss" and left and self._cassette is not None:
                 left -= 1
-                call = Answered(**{**vars(call), "nearest": _nearest(call, self._cassette.calls)})
+                call = call._replace(nearest=_nearest(call, self._cassette.calls))
             yield call
 
 

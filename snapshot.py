@@ -496,10 +496,23 @@ def is_guard_stub(tool: str, result: object) -> bool:
         return True
     value = result
     if isinstance(result, str):
+        if not _may_be_stub(tool, result):
+            return False
         value = leading_json(result) if len(result) <= _STUB_LIMIT else None
         if value is None:
             return _CUT_TEXT.search(result, max(0, len(result) - 500)) is not None
     return isinstance(value, Mapping) and _is_stub_object(tool, value)
+
+
+def _may_be_stub(tool: str, result: str) -> bool:
+    """Whether a result has a stub's word or ending at all; decoding one costs several times as much."""
+    return (
+        '"error"' in result
+        or '"guardrail_refusal"' in result
+        or tool in ("read_file", "skill_view") and '"dedup"' in result
+        or tool == "terminal" and '"promoted_from_foreground"' in result
+        or result.rstrip().endswith("]")
+    )
 
 
 def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:

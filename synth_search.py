@@ -16,7 +16,7 @@ import threading
 import time
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import (
     Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence,
@@ -61,8 +61,7 @@ PROBE_ROWS = 50
 DEADLINE = 10.0
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(NamedTuple):
     """Hermes versions that word their answers alike.
 
     Measured on 0.19.0, 0.20.1 and 0.22.2; a newer version is taken for 0.22
@@ -99,11 +98,11 @@ _F19 = Family(
     not_found=False, blank_path=False, documents=_OFFICE, multiline=False, probes="",
     splits="", grep="grep-bre", grep_root="typed", find="files", hint_inside=False,
     columns=0)
-_F20 = replace(
-    _F19, name="0.20", cut=True, speaks=True, documents=_ANY_DOCUMENT, multiline=True,
+_F20 = _F19._replace(
+    name="0.20", cut=True, speaks=True, documents=_ANY_DOCUMENT, multiline=True,
     probes="plain", splits="any", grep="grep-ere", grep_root="absolute")
-_F22 = replace(
-    _F20, name="0.22", read_limit=2000, phantom=False, counts_last=True, not_found=True,
+_F22 = _F20._replace(
+    name="0.22", read_limit=2000, phantom=False, counts_last=True, not_found=True,
     blank_path=True, documents=_ANY_DOCUMENT | _DATABASES, probes="paths", splits="commas",
     grep_root="pruned", find="entries", hint_inside=True, columns=2000)
 _FAMILIES = {family.name: family for family in (_F19, _F20, _F22)}
@@ -220,29 +219,40 @@ def _most(value: Any, bound: int) -> Any:
 # --- what a recording gives away ---------------------------------------------
 
 
-def learn(calls: Iterable[Call], snapshot: Snapshot) -> dict[str, Any]:
+def learn(calls: Sequence[Call], snapshot: Snapshot) -> dict[str, Any]:
     """Return what the recorded results prove about the Hermes that gave them.
 
     :returns: any of `family` (a table's name), `search` ("rg" or "grep") and
         `rg_major` (13 for ripgrep 13 or older, 14 for newer); a fact is left
         out unless every result that speaks of it agrees.
     """
-    seen: dict[str, set[Any]] = {"family": set(), "search": set(), "rg_major": set()}
+    seen: dict[str, set[Any]] = {"family": set(), "rg_major": set()}
     for call in calls:
         if call.tool == "read_file":
             seen["family"].update(_reads_like(call, snapshot))
         elif call.tool == "search_files":
-            seen["search"].update(_searches_like(call))
             error = re.search(r"Search failed: (rg: )?regex parse error", str(call.result)[:4096])
             seen["rg_major"].update({14 if error[1] else 13} if error else ())
+    seen["search"] = {learn_search(calls)} - {""}
     return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
+
+
+def learn_search(calls: Iterable[Call]) -> str:
+    """Return what ran the recorded searches, "rg" or "grep"; "" unless those that tell agree."""
+    seen: set[str] = set()
+    for call in calls:
+        if call.tool == "search_files":
+            seen |= _searches_like(call)
+    return seen.pop() if len(seen) == 1 else ""
 
 
 def _reads_like(call: Call, snapshot: Snapshot) -> set[str]:
     """Name the family whose answer to this read is the recorded one, if only one fits."""
+    file = snapshot.files.get(str(call.args.get("path", "")))
     try:
+        if file is None and '"not_found"' not in call.result:
+            return set()
         result = json.loads(call.result)
-        file = snapshot.files.get(str(call.args.get("path", "")))
         if not isinstance(result, dict) or "content" not in result or file is None:
             return {"0.22"} if isinstance(result, dict) and "not_found" in result else set()
     except (TypeError, ValueError):
@@ -583,8 +593,7 @@ Node = Leaf | Cat | Alt | Rep | Look
 EMPTY = Cat(())
 
 
-@dataclass(frozen=True)
-class Matcher:
+class Matcher(NamedTuple):
     """A pattern that is understood. Immutable, so threads may share it.
 
     `literal` is the text looked for when the pattern is nothing else, otherwise None;
@@ -2294,8 +2303,7 @@ def _parsed_row(row: str, context: bool) -> tuple[str, int, str] | None:
     return row[:mark.start()], int(mark[1]), row[mark.end():][:CLIP]
 
 
-@dataclass(frozen=True)
-class _Document:
+class _Document(NamedTuple):
     """One file of the snapshot, ready to be searched."""
 
     path: str
@@ -2308,8 +2316,7 @@ class _Document:
         return self.path.rsplit("/", 1)[-1]
 
 
-@dataclass(frozen=True)
-class _Root:
+class _Root(NamedTuple):
     """Where a search begins: as the model typed it, and what that is."""
 
     typed: str

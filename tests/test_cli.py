@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import io
 import json
 import os
@@ -333,7 +332,7 @@ class Running(CliCase):
             ledger = Ledger(arm.id, "t", ("s",), "m", facts, (call,), "port 8080", finished=True)
             write_atomically(store.ledger_path(arm.id), to_json(ledger))
             if self.left:
-                write_atomically(store.arm_path, to_json(dataclasses.replace(arm, id=self.left.replace("own", arm.id))))
+                write_atomically(store.arm_path, to_json(arm._replace(id=self.left.replace("own", arm.id))))
             else:
                 store.arm_path.unlink()
             return Child(0, False, "s", "port 8080\n")
@@ -346,6 +345,10 @@ class Running(CliCase):
             self.assertEqual(status, expected, out + err)
             self.assertIn(result, out)
             self.store.arm_path.unlink(missing_ok=True)
+            self.assertEqual(self.store.last_runs("shop", 1)[0]["calls"], [{
+                "tool": "read_file", "args": {"path": "server/auth.py"}, "how": "hit", "recorded": 0, "repeat": 1,
+                "reason": "", "nearest": "",
+            }])  # fmt: skip
 
     def test_a_missing_hermes_is_said(self) -> None:
         self.keep()

@@ -557,6 +557,20 @@ class StubTest(unittest.TestCase):
                 if not isinstance(result, str):
                     self.assertFalse(snapshot.is_guard_stub(tool, json.dumps(result)))
 
+    def test_a_text_is_judged_as_the_value_it_tells(self) -> None:
+        rng = random.Random(5)
+        words = ("error", "dedup", "guardrail_refusal", "promoted_from_foreground", "content_returned", "content", "guardrail")
+        values = ("BLOCKED: x", "", True, False, None, {"a": 1}, '"error": "BLOCKED"', 0, ["dedup"])
+        found = set()
+        for _ in range(5000):
+            tool = rng.choice(("read_file", "skill_view", "terminal", "web_search"))
+            value = {rng.choice(words): rng.choice(values) for _ in range(rng.randrange(5))}
+            told = snapshot.is_guard_stub(tool, value)
+            hint = rng.choice(("", "\n\n[Hint: x]", " ", "\n\n[Truncated: tool response was 9 chars. x]"))
+            self.assertEqual(snapshot.is_guard_stub(tool, json.dumps(value) + hint), told, (tool, value, hint))
+            found.add(told)
+        self.assertEqual(found, {True, False})
+
     def test_a_search_result_with_a_hint_behind_it_is_read(self) -> None:
         text = '{"total_count": 9}\n\n[Hint: Results truncated. Use offset=3 to see more]'
         self.assertEqual(snapshot.leading_json(text), {"total_count": 9})

@@ -548,14 +548,19 @@ def is_plain_json(value: Any, depth: int = _DEPTH) -> bool:
     if kind is not dict:
         return False
     for key, one in value.items():
-        if type(key) is not str or not key.isascii() and _HALF.search(key):
+        if type(key) is not str or not key.isascii() and _has_surrogate(key):
             return False
         if type(one) is not str and not is_plain_json(one, depth - 1):
             return False
     return True
 
 
-_HALF = re.compile("[\ud800-\udfff]")
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 class Fields:
@@ -1116,8 +1121,8 @@ def _lock_now(file: IO[bytes]) -> bool:
 
 # --- names ------------------------------------------------------------------------
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
-_DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(\.|\Z)", re.IGNORECASE)
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
+_DEVICES = r"(?i)(con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(\.|\Z)"
 
 
 def check_name(name: str) -> str:
@@ -1127,12 +1132,12 @@ def check_name(name: str) -> str:
         and `-`, starts with none of the first two, ends with a dot, is longer
         than 64 characters, or is a device name of Windows.
     """
-    if not _NAME.match(name) or name.endswith("."):
+    if not re.match(_NAME, name) or name.endswith("."):
         raise CassetteError(
             f"{name!r} cannot name a cassette: use up to 64 letters, digits, '.', '_' and '-',"
             " starting with a letter or digit and not ending with a dot"
         )
-    if _DEVICES.match(name):
+    if re.match(_DEVICES, name):
         raise CassetteError(f"{name!r} is a device name on Windows: choose another name")
     return name
 
@@ -1190,7 +1195,7 @@ class Store:
         except OSError as error:
             raise _unreadable(self.root / "cassettes", error) from error
         stems = (entry[:-5] for entry in entries if entry.endswith(".json"))
-        return sorted((stem for stem in stems if _NAME.match(stem)), key=str.casefold)
+        return sorted((stem for stem in stems if re.match(_NAME, stem)), key=str.casefold)
 
     def read(self, name: str) -> tuple[Cassette, str]:
         """Load a cassette and the SHA-256 of its bytes.

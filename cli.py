@@ -844,7 +844,7 @@ def host_kind(ctx: Any) -> str:
     return "gateway" if callable(getattr(ctx, "session_cwd", None)) else "process"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Slot:
     """The one waiting place of the profile, taken by this command.
 
@@ -898,7 +898,7 @@ def _age(store: Store) -> str:
 
 #: Taken from the child's environment: approval bypasses, and what ties it to
 #: another session, task or front end.
-_DROPPED = re.compile(
+_DROPPED = (
     r"HERMES_(YOLO_MODE|ACCEPT_HOOKS|NONINTERACTIVE|INTERACTIVE|EXEC_ASK|TUI|PLATFORM|CRON_.*|SESSION_.*|UI_SESSION_ID"
     r"|KANBAN_.*|SINGLE_QUERY_.*|ONESHOT_.*|APPROVAL.*|ACP_AUTO_APPROVE|GATEWAY_SESSION|SAFE_MODE|DELEGATED_.*)\Z"
 )
@@ -906,7 +906,7 @@ _DROPPED = re.compile(
 
 def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str]:
     """The environment of a child: ours, without approval bypasses."""
-    kept = {k: v for k, v in environ.items() if not _DROPPED.match(k.upper())}
+    kept = {k: v for k, v in environ.items() if not re.match(_DROPPED, k.upper())}
     for name in (RUN_VARIABLE, RECORD_VARIABLE):
         kept.pop(name, None)
     return {**kept, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1", **added}
@@ -1149,7 +1149,7 @@ def _no_window() -> dict[str, Any]:
 # --- the printed answer -------------------------------------------------------------------------
 
 #: Lines that some versions print before the answer.
-_BANNERS = re.compile(
+_BANNERS = (
     r"\s*(⚠ tirith security scanner enabled but not available\b.*"
     r"|⚠️?\s+Reached maximum iterations \(\d+\)\. Requesting summary\.\.\."
     r"|⟳ compacting context.*)?\s*\Z"
@@ -1181,7 +1181,7 @@ def _redacted_for_print(text: str) -> str | None:
 
 
 def _is_banner(text: str) -> bool:
-    return (not text or text.endswith("\n")) and all(_BANNERS.match(line) for line in text.splitlines())
+    return (not text or text.endswith("\n")) and all(re.match(_BANNERS, line) for line in text.splitlines())
 
 
 # --- commands of a session ------------------------------------------------------------------------

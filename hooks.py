@@ -147,10 +147,10 @@ def yolo_set(environ: Mapping[str, str]) -> bool:
 # --- requests ---------------------------------------------------------------------
 
 #: A reference that Hermes expands before the model sees it (`agent/context_references.py`).
-_REFERENCE = re.compile(r"(?<![\w/])@(?:(?:diff|staged)\b|(?:file|folder|git|url):\S)")
+_REFERENCE = r"(?<![\w/])@(?:(?:diff|staged)\b|(?:file|folder|git|url):\S)"
 #: A path at the beginning, where Hermes looks for an image to attach (`_collect_query_images`).
-_PATH = re.compile(r"""["']?(?:~[\w.-]*[/\\]|\.{1,2}[/\\]|[/\\]\S|file://|[A-Za-z]:[\\/])""")
-_ATTACHED = re.compile(r"^--- (?:Attached Context|Context Warnings) ---$", re.MULTILINE)
+_PATH = r"""["']?(?:~[\w.-]*[/\\]|\.{1,2}[/\\]|[/\\]\S|file://|[A-Za-z]:[\\/])"""
+_ATTACHED = r"(?m)^--- (?:Attached Context|Context Warnings) ---$"
 
 
 def normal_request(text: str) -> str:
@@ -169,9 +169,9 @@ def check_recordable(message: Any) -> str:
     request = normal_request(message)
     if not request:
         raise CassetteError("an empty request cannot be recorded: send a question")
-    if _ATTACHED.search(request):
+    if re.search(_ATTACHED, request):
         raise CassetteError("a request with attached context cannot be recorded: let the agent read the files itself")
-    if found := _REFERENCE.search(request):
+    if found := re.search(_REFERENCE, request):
         word = request[found.start() :].split()[0]
         raise CassetteError(f"a request with the reference {word!r} cannot be recorded: name the file without '@'")
     return request
@@ -190,7 +190,7 @@ def check_replayable(request: str) -> None:
         raise CassetteError(
             f"a request that starts with {request[0]!r} cannot be replayed: Hermes would take it for a command"
         )
-    if _PATH.match(request):
+    if re.match(_PATH, request):
         raise CassetteError(
             "a request that starts with a path cannot be replayed: Hermes may attach that file; put a word before it"
         )
@@ -269,7 +269,7 @@ def hosts_many_sessions() -> bool:
     return any(name in sys.modules for name in ("tui_gateway.server", "gateway.run"))
 
 
-_PING = re.compile(r"/cassette ping ([0-9a-f]{16})")
+_PING = r"/cassette ping ([0-9a-f]{16})"
 
 
 # --- turns -----------------------------------------------------------------------------
@@ -360,7 +360,7 @@ class Plugin:
                 self._recording_fails(left, "the turn ended without an answer")
         if not turn.id or not turn.session:
             return
-        if isinstance(turn.message, str) and (ping := _PING.fullmatch(turn.message.strip())):
+        if isinstance(turn.message, str) and (ping := re.fullmatch(_PING, turn.message.strip())):
             return self._ping_reached_a_model(turn, ping.group(1))
         store = self.store()
         if self._claims(store, turn, started):

@@ -52,7 +52,7 @@ CLOSED_LIMIT = 10_000
 # --- recording ---------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Slot:
     """One live call of a recorded turn; `done` turns true with its result."""
 

@@ -22,8 +22,8 @@ import threading
 import time
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass, field
 from fnmatch import translate
+from functools import cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
@@ -49,19 +49,26 @@ SECRET_NAMES = (
     "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml",
     "auth.json", "token.json", "tokens.json",
 )
-_SECRET_NAME = re.compile("|".join(map(translate, SECRET_NAMES)))
+
+
+@cache
+def _secret_name() -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, SECRET_NAMES)))
+
+
 
 Redactor = Callable[[str, bool], "str | None"]
+
+# Patterns are kept as text and compiled on first use: every start of Hermes
+# loads this module, and few need them.
 
 
 # --- paths: what a name means inside the working directory -------------------
 
 #: Git Bash, Cygwin and WSL spellings of a drive, as Hermes itself reads them.
-_DRIVE_FOLDER = re.compile(r"/(?:(?:cygdrive|mnt)/)?([A-Za-z])(/.*)?", re.DOTALL)
-_DRIVE = re.compile(r"[A-Za-z]:")
-_DEVICE = re.compile(
-    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:\..*)?",
-    re.IGNORECASE | re.DOTALL)
+_DRIVE_FOLDER = r"(?s)/(?:(?:cygdrive|mnt)/)?([A-Za-z])(/.*)?"
+_DRIVE = r"[A-Za-z]:"
+_DEVICE = r"(?is)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:\..*)?"
 
 
 class _Place(NamedTuple):
@@ -71,7 +78,6 @@ class _Place(NamedTuple):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True)
 class Workspace:
     """What a path in a tool argument or a result means in the session's folder.
 
@@ -81,18 +87,12 @@ class Workspace:
     `home` is what `~` stands for; when it is empty, a `~` path is not usable.
     """
 
-    root: str
-    aliases: tuple[str, ...] = ()
-    windows: bool = False
-    fold_case: bool = False
-    home: str = ""
-    _roots: tuple[_Place, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        spellings = (self.root, *self.aliases)
-        places = (self._place(spelling, _Place("", ())) for spelling in spellings)
-        roots = tuple(place for place in places if place is not None)
-        object.__setattr__(self, "_roots", roots)
+    def __init__(self, root: str, aliases: tuple[str, ...] = (), windows: bool = False, fold_case: bool = False,
+                 home: str = "") -> None:
+        self.root, self.aliases, self.home = root, aliases, home
+        self.windows, self.fold_case = windows, fold_case
+        places = (self._place(spelling, _Place("", ())) for spelling in (root, *aliases))
+        self._roots = tuple(place for place in places if place is not None)
 
     @classmethod
     def here(cls, root: str) -> Workspace:
@@ -182,7 +182,7 @@ def _anchored(path: str, windows: bool) -> tuple[str, str]:
         host, _, rest = path[2:].partition("/")
         share, _, tail = rest.partition("/")
         return f"//{host}/{share}/".lower(), tail
-    if _DRIVE.match(path):
+    if re.match(_DRIVE, path):
         slash = "/" if path[2:3] == "/" else ""
         return path[:2].lower() + slash, path[2:]
     return ("/", path) if path.startswith("/") else ("", path)
@@ -190,7 +190,7 @@ def _anchored(path: str, windows: bool) -> tuple[str, str]:
 
 def _without_prefix(path: str) -> str:
     r"""Return a Windows path with `/`, and a plain drive for `/c/` or `\\?\C:\`."""
-    bash = _DRIVE_FOLDER.fullmatch(path)
+    bash = re.fullmatch(_DRIVE_FOLDER, path)
     if bash:
         path = f"{bash[1]}:{bash[2] or '/'}"
     path = path.replace("\\", "/")
@@ -227,7 +227,7 @@ def _walk(names: tuple[str, ...], tail: str, windows: bool) -> tuple[str, ...] |
 def _windows_name(name: str) -> str:
     """Return the name that Windows opens for `name`, "" for devices and streams."""
     name = name.rstrip(". ")
-    return "" if ":" in name or _DEVICE.fullmatch(name) else name
+    return "" if ":" in name or re.fullmatch(_DEVICE, name) else name
 
 
 def _folds_case(folder: str) -> bool:
@@ -257,20 +257,19 @@ _RG_VALUED = "ABCEMTdefgjmrt"
 #: The longest foreground run of Hermes, in seconds; beyond, 0.22 runs it in the background.
 _FOREGROUND_SECONDS = 600
 
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]")
-_BLANKS = re.compile("[ \t]*")
+_CONTROL = "[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]"
+_BLANKS = "[ \t]*"
 # The pieces of a shell word.  What is not listed (operators, expansions,
 # comments, history, braces) ends the match, and with it the word.
 _PLAIN_PIECE = r"[^\s'\"\\|&;<>(){}$`!]"
-_POSIX_PIECE = re.compile(
-    _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\.")
+_POSIX_PIECE = _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\."
 # Windows may mean Git Bash, cmd or PowerShell: only what all three read alike.
-_WINDOWS_PIECE = re.compile(
+_WINDOWS_PIECE = (
     r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"]|\Z)"
     r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\"")
 #: PowerShell takes curly quotes for quotes.
-_CURLY = re.compile("[\u2018-\u201f]")
-_LOOSE_WORDS = re.compile(r"[\s'\",]+")
+_CURLY = "[\u2018-\u201f]"
+_LOOSE_WORDS = r"[\s'\",]+"
 
 
 class _Word(NamedTuple):
@@ -362,7 +361,7 @@ def _is_foreground_timeout(value: object) -> bool:
 
 
 def _command_reason(command: str, windows: bool) -> str | None:
-    if _CONTROL.search(command):
+    if re.search(_CONTROL, command):
         return "more than one line"
     words = _words(command, windows)
     if words is None:
@@ -381,11 +380,11 @@ def _command_reason(command: str, windows: bool) -> str | None:
 
 def _words(command: str, windows: bool) -> list[_Word] | None:
     """Split one simple command; None when it is anything more than that."""
-    if windows and _CURLY.search(command):
+    if windows and re.search(_CURLY, command):
         return None
-    pieces = _WINDOWS_PIECE if windows else _POSIX_PIECE
+    pieces, blanks = re.compile(_WINDOWS_PIECE if windows else _POSIX_PIECE), re.compile(_BLANKS)
     words: list[_Word] = []
-    position = _BLANKS.match(command).end()  # type: ignore[union-attr]
+    position = blanks.match(command).end()  # type: ignore[union-attr]
     while position < len(command):
         word = _word(command, position, pieces)
         end = position + len(word.raw)
@@ -393,7 +392,7 @@ def _words(command: str, windows: bool) -> list[_Word] | None:
         if not word.raw or word.raw[0] == "#" or command[end:end + 1] not in ("", " ", "\t"):
             return None
         words.append(word)
-        position = _BLANKS.match(command, end).end()  # type: ignore[union-attr]
+        position = blanks.match(command, end).end()  # type: ignore[union-attr]
     return words
 
 
@@ -444,7 +443,7 @@ def _acting_reason(words: list[_Word], acts: Callable[[str], bool]) -> str | Non
 def _loose_reason(command: str, windows: bool, acts: Callable[[str], bool]) -> str | None:
     """Judge the words again as shells split them that know fewer quotes, or more escapes."""
     spellings = (command, command.replace("\\", "")) if windows else ()
-    if any(acts(word) for spelling in spellings for word in _LOOSE_WORDS.split(spelling)):
+    if any(acts(word) for spelling in spellings for word in re.split(_LOOSE_WORDS, spelling)):
         return "an option that writes or runs"
     return None
 
@@ -478,7 +477,7 @@ _STUB_TEXTS = (
     "[hermes note: this result is byte-identical to ",
     "[Tool execution cancelled", "[Tool execution skipped", "<persisted-output>",
 )
-_CUT_TEXT = re.compile(r"\n\[Truncated: tool response was [\d,]+ chars\.[^\n]*\]\s*\Z")
+_CUT_TEXT = r"\n\[Truncated: tool response was [\d,]+ chars\.[^\n]*\]\s*\Z"
 #: Longer results are not stubs: a stub repeats an argument at most.
 _STUB_LIMIT = 64 * 1024
 _PAYLOAD = ("content", "matches", "matches_text", "files", "counts", "results",
@@ -500,7 +499,7 @@ def is_guard_stub(tool: str, result: object) -> bool:
             return False
         value = leading_json(result) if len(result) <= _STUB_LIMIT else None
         if value is None:
-            return _CUT_TEXT.search(result, max(0, len(result) - 500)) is not None
+            return re.search(_CUT_TEXT, result[-500:]) is not None
     return isinstance(value, Mapping) and _is_stub_object(tool, value)
 
 
@@ -845,7 +844,7 @@ def skip_reason(path: str) -> str | None:
     """
     if "/." in "/" + path:
         return "hidden"
-    return "secret name" if _SECRET_NAME.match(path.rpartition("/")[2].lower()) else None
+    return "secret name" if _secret_name().match(path.rpartition("/")[2].lower()) else None
 
 
 def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str], dict[str, str]]:

@@ -388,11 +388,10 @@ _BINARY = frozenset(
     ".fig .xd .blend .3ds .max .swf .fla .lockb .dat .data".split())
 
 #: A page that is sent to a terminal loses these.
-_OSC = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
-_FENCE = re.compile(r"'?\x07?__HERMES_FENCE_[A-Za-z0-9]+__\x07?'?")
+_OSC = r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
+_FENCE = r"'?\x07?__HERMES_FENCE_[A-Za-z0-9]+__\x07?'?"
 
-_CONFLICT = (re.compile(r"^\s*\d+\|<<<<<<< ", re.MULTILINE),
-             re.compile(r"^\s*\d+\|>>>>>>> ", re.MULTILINE))
+_CONFLICT = (r"(?m)^\s*\d+\|<<<<<<< ", r"(?m)^\s*\d+\|>>>>>>> ")
 
 
 def _suffix(path: str) -> str:
@@ -408,7 +407,7 @@ def _without_terminal_codes(text: str) -> str:
     kept = []
     for line in text.splitlines(keepends=True):
         wrapped = "\x1b]" in line or "__HERMES_FENCE_" in line
-        clean = _FENCE.sub("", _OSC.sub("", line)).replace("\x07", "")
+        clean = re.sub(_FENCE, "", re.sub(_OSC, "", line)).replace("\x07", "")
         if not (wrapped and clean.strip("'\r\n\t ") == ""):
             kept.append(clean)
     return "".join(kept)
@@ -504,7 +503,7 @@ def _fit_budget(out: dict[str, Any], offset: int) -> None:
 
 def _add_remarks(out: dict[str, Any], limit: int, family: Family) -> None:
     if family.not_found:
-        opened, closed = (len(mark.findall(out["content"])) for mark in _CONFLICT)
+        opened, closed = (len(re.findall(mark, out["content"])) for mark in _CONFLICT)
         blocks = min(opened, closed)
         if blocks:
             out["conflict_blocks"] = blocks
@@ -2219,9 +2218,9 @@ _OLD_RIPGREP = ("Exact modification-time order requires ripgrep 14 or newer; upg
                 "use order='discovery'.")
 
 #: What the live tool takes for a row of rg or grep, and how it reads one.
-_ROW = re.compile(r"^([A-Za-z]:)?[^\s:][^\n]*?[:\-]\d|^[^\s:][^\s]*$")
-_MATCH_ROW = re.compile(r"^([A-Za-z]:)?(.*?):(\d+):(.*)$")
-_CONTEXT_MARK = re.compile(r"-(\d+)-")
+_ROW = r"^([A-Za-z]:)?[^\s:][^\n]*?[:\-]\d|^[^\s:][^\s]*$"
+_MATCH_ROW = r"^([A-Za-z]:)?(.*?):(\d+):(.*)$"
+_CONTEXT_MARK = r"-(\d+)-"
 
 _NEWLINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 _SPECIAL = re.compile(r"[.\[\](){}?*+^$\\|]")
@@ -2239,7 +2238,7 @@ _WITHHELD = frozenset(
     ".env .env.local .env.development .env.production .env.test .env.staging .envrc".split())
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Found:
     """A search result before it becomes JSON; the order of the fields is that of the keys."""
 
@@ -2288,15 +2287,15 @@ def _payload(rows: Iterable[str]) -> list[str]:
     """Keep what the live tool takes for results, as its clean-up leaves it."""
     kept = [row for row in rows
             if row.strip() and not row.lstrip().startswith(("rg: ", "grep: "))
-            and (row == "--" or _ROW.match(row))]
+            and (row == "--" or re.match(_ROW, row))]
     return [row for row in "\n".join(kept).strip().split("\n") if row]
 
 
 def _parsed_row(row: str, context: bool) -> tuple[str, int, str] | None:
-    found = _MATCH_ROW.match(row)
+    found = re.match(_MATCH_ROW, row)
     if found is not None:
         return (found[1] or "") + found[2], int(found[3]), found[4][:CLIP]
-    marks = list(_CONTEXT_MARK.finditer(row)) if context and row != "--" else []
+    marks = list(re.finditer(_CONTEXT_MARK, row)) if context and row != "--" else []
     if not marks or marks[-1].start() == 0:
         return None
     mark = marks[-1]
@@ -2616,7 +2615,7 @@ class Synthesizer:
         """Spell a path the way Hermes hands it to a Windows program (reasoned)."""
         if not self._windows or self._family is _F19:
             return typed
-        drive = _GIT_BASH_DRIVE.match(typed)
+        drive = re.match(_GIT_BASH_DRIVE, typed)
         return f"{drive[1].upper()}:{drive[2] or '/'}" if drive else typed.replace("\\", "/")
 
     def _shown(self, anchor: str, root: _Root, path: str) -> str:
@@ -2763,7 +2762,7 @@ def _looks_binary(text: str, family: Family) -> bool:
     return bool(sample) and odd / len(sample) > 0.30
 
 
-_GIT_BASH_DRIVE = re.compile(r"/(?:(?:cygdrive|mnt)/)?([A-Za-z])(/.*)?$", re.DOTALL)
+_GIT_BASH_DRIVE = r"(?s)/(?:(?:cygdrive|mnt)/)?([A-Za-z])(/.*)?$"
 
 
 def _posix_drive(path: str) -> str:
@@ -2855,7 +2854,7 @@ def _withhold(found: _Found) -> int:
 
 
 #: The part of ripgrep's syntax that `re` reads alike on ASCII text.
-_PLAIN = re.compile(
+_PLAIN = (
     r"(?P<set>\[\^?[\w \-./:,]+\]|\[\[:(?:alpha|digit|alnum|upper|lower|xdigit|word):\]\])"
     r"|(?P<escape>\\[wWdDsSb]|\\[^\w\s<>])|(?P<other>[\w \-/,:;=@#%&!'\"`~])|(?P<any>\.)"
     r"|(?P<edge>[\^$])|(?P<open>\((?:\?:)?)|(?P<close>\)(?![*+?{]))|(?P<or>\|)"
@@ -2877,9 +2876,10 @@ def _plain(pattern: str, ignore_case: bool, most: int = 1) -> re.Pattern[str] | 
     :param most: how many unbounded repetitions the pattern may have.
     :returns: None when the pattern is not that simple.
     """
+    syntax = re.compile(_PLAIN)
     out, at, many, repeatable = [], 0, 0, False
     while at < len(pattern):
-        found = _PLAIN.match(pattern, at)
+        found = syntax.match(pattern, at)
         if found is None or found.lastgroup in ("many", "few") and not repeatable:
             return None
         kind, text, at = str(found.lastgroup), found[0], found.end()

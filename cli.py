@@ -22,7 +22,6 @@ import sys
 import tempfile
 import textwrap
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Protocol, Sequence
@@ -844,7 +843,6 @@ def host_kind(ctx: Any) -> str:
     return "gateway" if callable(getattr(ctx, "session_cwd", None)) else "process"
 
 
-@dataclass(eq=False, repr=False)
 class Slot:
     """The one waiting place of the profile, taken by this command.
 
@@ -852,8 +850,8 @@ class Slot:
     yet start in a gateway, where the arm keeps it from running live.
     """
 
-    lock: FileLock
-    abandoned: bool = False
+    def __init__(self, lock: FileLock) -> None:
+        self.lock, self.abandoned = lock, False
 
 
 @contextlib.contextmanager

@@ -131,7 +131,9 @@ def plugin_facts() -> Facts:
     folder = Path(__file__).resolve().parent
     digest = hashlib.sha256()
     for path in sorted([*folder.glob("*.py"), folder / "plugin.yaml"]):
-        data = path.read_bytes().replace(b"\r\n", b"\n")
+        data = path.read_bytes()
+        if b"\r" in data:  # a check-out on Windows may have changed the line ends
+            data = data.replace(b"\r\n", b"\n")
         digest.update(f"{path.name} {len(data)}\n".encode())
         digest.update(data)
     found = re.search(r"^version:\s*(\S+)", (folder / "plugin.yaml").read_text("utf-8"), re.MULTILINE)

@@ -15,7 +15,6 @@ import math
 import re
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Callable, Iterable, Mapping
 
@@ -52,15 +51,14 @@ CLOSED_LIMIT = 10_000
 # --- recording ---------------------------------------------------------------
 
 
-@dataclass(eq=False, repr=False)
 class Slot:
     """One live call of a recorded turn; `done` turns true with its result."""
 
-    tool: str
-    args: Any
-    result: Any = None
-    done: bool = False
-    failed: bool = False
+    __slots__ = ("tool", "args", "result", "done", "failed")
+
+    def __init__(self, tool: str, args: Any, result: Any = None, done: bool = False) -> None:
+        self.tool, self.args, self.result = tool, args, result
+        self.done, self.failed = done, False
 
 
 class Recording:

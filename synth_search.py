@@ -16,7 +16,6 @@ import threading
 import time
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import (
     Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence,
@@ -61,50 +60,67 @@ PROBE_ROWS = 50
 DEADLINE = 10.0
 
 
-class Family(NamedTuple):
-    """Hermes versions that word their answers alike.
-
-    Measured on 0.19.0, 0.20.1 and 0.22.2; a newer version is taken for 0.22
-    until someone measures it.
-    """
-
-    name: str
-    read_limit: int            #: lines when the call names no limit
-    phantom: bool              #: a final newline opens one more, empty line
-    cut: bool                  #: lines pass `cut`, which ends each with a newline
-    counts_last: bool          #: a last line without newline counts as a line
-    speaks: bool               #: empty pages explain themselves
-    not_found: bool            #: every read carries `not_found`
-    blank_path: bool           #: a blank search path means "."
-    documents: frozenset[str]  #: endings that `read_file` converts first
-    multiline: bool            #: `\\n` in a pattern switches rg to multiline
-    probes: str                #: after no hit: "", "plain" or "paths"
-    splits: str                #: a missing path is several: "", "any" or "commas"
-    grep: str                  #: dialect when ripgrep is missing
-    grep_root: str             #: "typed", "absolute" or "pruned"
-    find: str                  #: file listing: "files" or "entries"
-    hint_inside: bool          #: the truncation remark is a key of the JSON
-    columns: int               #: bytes of one row that are printed; 0: all
-
-
 _OFFICE = frozenset({".ipynb", ".docx", ".xlsx"})
 _ANY_DOCUMENT = _OFFICE | frozenset(
     ".doc .docm .ppt .pps .pot .pptx .pptm .ppsx .ppsm .xls .xlsm .xlsb "
     ".odt .ods .odp .rtf .epub .pdf".split())
 _DATABASES = frozenset({".db", ".sqlite", ".sqlite3"})
 
-_F19 = Family(
-    name="0.19", read_limit=500, phantom=True, cut=False, counts_last=False, speaks=False,
-    not_found=False, blank_path=False, documents=_OFFICE, multiline=False, probes="",
-    splits="", grep="grep-bre", grep_root="typed", find="files", hint_inside=False,
-    columns=0)
-_F20 = _F19._replace(
-    name="0.20", cut=True, speaks=True, documents=_ANY_DOCUMENT, multiline=True,
-    probes="plain", splits="any", grep="grep-ere", grep_root="absolute")
-_F22 = _F20._replace(
-    name="0.22", read_limit=2000, phantom=False, counts_last=True, not_found=True,
-    blank_path=True, documents=_ANY_DOCUMENT | _DATABASES, probes="paths", splits="commas",
-    grep_root="pruned", find="entries", hint_inside=True, columns=2000)
+class _F19:
+    """Hermes 0.19: how it words its answers, and what a later family changes.
+
+    Measured on 0.19.0, 0.20.1 and 0.22.2; a newer version is taken for 0.22
+    until someone measures it.
+    """
+
+    name = "0.19"
+    read_limit = 500            #: lines when the call names no limit
+    phantom = True              #: a final newline opens one more, empty line
+    cut = False                 #: lines pass `cut`, which ends each with a newline
+    counts_last = False         #: a last line without newline counts as a line
+    speaks = False              #: empty pages explain themselves
+    not_found = False           #: every read carries `not_found`
+    blank_path = False          #: a blank search path means "."
+    documents = _OFFICE         #: endings that `read_file` converts first
+    multiline = False           #: `\\n` in a pattern switches rg to multiline
+    probes = ""                 #: after no hit: "", "plain" or "paths"
+    splits = ""                 #: a missing path is several: "", "any" or "commas"
+    grep = "grep-bre"           #: dialect when ripgrep is missing
+    grep_root = "typed"         #: "typed", "absolute" or "pruned"
+    find = "files"              #: file listing: "files" or "entries"
+    hint_inside = False         #: the truncation remark is a key of the JSON
+    columns = 0                 #: bytes of one row that are printed; 0: all
+
+
+class _F20(_F19):
+    """Hermes 0.20."""
+
+    name = "0.20"
+    cut = speaks = multiline = True
+    documents = _ANY_DOCUMENT
+    probes = "plain"
+    splits = "any"
+    grep = "grep-ere"
+    grep_root = "absolute"
+
+
+class _F22(_F20):
+    """Hermes 0.22."""
+
+    name = "0.22"
+    read_limit = 2000
+    phantom = False
+    counts_last = not_found = blank_path = hint_inside = True
+    documents = _ANY_DOCUMENT | _DATABASES
+    probes = "paths"
+    splits = "commas"
+    grep_root = "pruned"
+    find = "entries"
+    columns = 2000
+
+
+#: Hermes versions that word their answers alike; a class to read from, never made.
+Family = type[_F19]
 _FAMILIES = {family.name: family for family in (_F19, _F20, _F22)}
 
 
@@ -1755,7 +1771,7 @@ def _holds(look: Look, before: int, after: int) -> bool:
             "l": not left, "r": not right}[look.kind]
 
 
-_BEYOND_ASCII = re.compile("[^\x00-\x7f]")
+_BEYOND_ASCII = "[^\x00-\x7f]"
 
 
 class _Alphabet(dict[int, str]):
@@ -1832,7 +1848,7 @@ class _Alphabet(dict[int, str]):
         """Return the kind of each character."""
         if text.isascii():
             return text.encode("ascii").translate(self.fixed)
-        others = sorted(set(_BEYOND_ASCII.findall(text))) if len(text) > 500 else []
+        others = sorted(set(re.findall(_BEYOND_ASCII, text))) if len(text) > 500 else []
         if not 0 < len(others) <= 32 or others[0] < "\xa0":
             return text.translate(self).encode("latin-1")
         table = bytearray(self.fixed)
@@ -2222,8 +2238,8 @@ _ROW = r"^([A-Za-z]:)?[^\s:][^\n]*?[:\-]\d|^[^\s:][^\s]*$"
 _MATCH_ROW = r"^([A-Za-z]:)?(.*?):(\d+):(.*)$"
 _CONTEXT_MARK = r"-(\d+)-"
 
-_NEWLINE_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
-_SPECIAL = re.compile(r"[.\[\](){}?*+^$\\|]")
+_NEWLINE_ESCAPE = r"(?<!\\)(?:\\\\)*\\n"
+_SPECIAL = r"[.\[\](){}?*+^$\\|]"
 
 #: Folders that the probe for hidden files of 0.22 leaves out.
 _PRUNED = frozenset(
@@ -2238,17 +2254,15 @@ _WITHHELD = frozenset(
     ".env .env.local .env.development .env.production .env.test .env.staging .envrc".split())
 
 
-@dataclass(eq=False, repr=False)
 class _Found:
-    """A search result before it becomes JSON; the order of the fields is that of the keys."""
+    """A search result before it becomes JSON."""
 
-    total_count: int = 0
-    matches: list[tuple[str, int, str]] = field(default_factory=list)
-    files: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-    truncated: bool = False
-    warning: str = ""
-    error: str = ""
+    def __init__(self, total_count: int = 0, matches: list[tuple[str, int, str]] | None = None,
+                 files: list[str] | None = None, counts: dict[str, int] | None = None, truncated: bool = False,
+                 warning: str = "", error: str = "") -> None:
+        self.total_count, self.truncated = total_count, truncated
+        self.matches, self.files, self.counts = matches or [], files or [], counts or {}
+        self.warning, self.error = warning, error
 
     def empty(self) -> bool:
         return not (self.total_count or self.matches or self.files or self.counts)
@@ -2527,9 +2541,9 @@ class Synthesizer:
     # -- search_files, target=content
 
     def _content(self, root: _Root, pattern: str, args: Mapping[str, Any]) -> _Found:
-        if not self._rg and self._host.platform == "darwin" and _SPECIAL.search(pattern):
+        if not self._rg and self._host.platform == "darwin" and re.search(_SPECIAL, pattern):
             raise Miss("the grep of macOS reads patterns in its own way")
-        newline = "\n" in pattern or bool(_NEWLINE_ESCAPE.search(pattern))
+        newline = "\n" in pattern or bool(re.search(_NEWLINE_ESCAPE, pattern))
         multiline = self._rg and newline and self._family.multiline
         pruned = not self._rg and self._under_hidden(root)
         try:
@@ -2662,7 +2676,7 @@ class Synthesizer:
         probes = (index.visible(root, glob), index.everything(root, glob, paths),
                   index.visible(root, glob))
         for kind, documents in enumerate(probes):
-            if kind == 2 and not _SPECIAL.search(pattern):
+            if kind == 2 and not re.search(_SPECIAL, pattern):
                 continue
             counts = self._counted(kind, pattern, documents)
             if counts:
@@ -2916,7 +2930,7 @@ def _needs_ascii(pattern: str) -> bool:
 
 def _occurrences(pattern: str, line: str, ignore_case: bool) -> int:
     """Count the matches in one line that is known to have some."""
-    if not _SPECIAL.search(pattern):
+    if not re.search(_SPECIAL, pattern):
         return len(re.findall(pattern, line, re.IGNORECASE if ignore_case else 0))
     regex = _plain(pattern, ignore_case, 2 if len(line) <= _SHORT_LINE // 10 else 1)
     foreign = not line.isascii() and (_needs_ascii(pattern) or re.search("[\u017f\u212a]", line))

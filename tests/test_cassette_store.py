@@ -1101,14 +1101,13 @@ def random_value(kind: Any, rng: random.Random, **ready: Any) -> Any:
     """A value of one of the hand-over classes, with texts that break writers."""
     def text() -> str:
         return "".join(rng.choice('a"\\\n\u2028\ud800é\U0001f600\x00 /') for _ in range(rng.randrange(6)))
-    makers: dict[str, Callable[[], Any]] = {
-        "str": text, "int": lambda: rng.randrange(-5, 10**12), "bool": lambda: rng.random() < 0.5,
-        "float": lambda: rng.choice((0.0, 1.5, 3, 1e300)), "int | None": lambda: rng.choice((None, 0, 7)),
-        "tuple[str, ...]": lambda: tuple(text() for _ in range(rng.randrange(3))),
-        "Any": lambda: rng.choice((None, True, 1, 0.5, text(), [text(), {}], {"k" + text(): [1, None]})),
+    makers: dict[Any, Callable[[], Any]] = {
+        str: text, int: lambda: rng.randrange(-5, 10**12), bool: lambda: rng.random() < 0.5,
+        float: lambda: rng.choice((0.0, 1.5, 3, 1e300)), int | None: lambda: rng.choice((None, 0, 7)),
+        tuple[str, ...]: lambda: tuple(text() for _ in range(rng.randrange(3))),
+        Any: lambda: rng.choice((None, True, 1, 0.5, text(), [text(), {}], {"k" + text(): [1, None]})),
     }
-    types = {name: told.__forward_arg__ for name, told in kind.__annotations__.items()}
-    made = {name: makers[told]() for name, told in types.items() if name not in ready}
+    made = {name: makers[told]() for name, told in kind.__annotations__.items() if name not in ready}
     return kind(**made, **ready)
 
 

@@ -658,36 +658,6 @@ def compile_pattern(pattern: str, dialect: str, *, multiline: bool = False, igno
     return _matcher(node, False, "" if utf8 else "grep's locale is not known to be UTF-8", _glibc_word)
 
 
-def matching_lines(matcher: Matcher, text: str, limit: int | None = None, *, seconds: float = 10.0) -> list[int]:
-    """Return the 0-based numbers of the lines of `text` that the live tool would print, ascending.
-
-    Lines end at `\\n` alone; a `\\r` belongs to its line, and a final `\\n` opens no further line.
-    The text is what the tool matches on: without a byte order mark that rg drops, and without NUL.
-
-    :param limit: stop after that many lines.
-    :raises Untranslatable: if this text holds characters that the tool may class otherwise.
-    :raises TooSlow: if `seconds` have passed.
-    """
-    return _Search(matcher, seconds).lines(text, limit)
-
-
-def search_texts(matcher: Matcher, texts: Sequence[str], limit: int | None = None, *,
-                 seconds: float = 10.0) -> list[list[int]]:
-    """Return `matching_lines` of each text, in the given order.
-
-    :param limit: lines in all; the texts after it have been reached are not looked at.
-    :raises Untranslatable: as `matching_lines`.
-    :raises TooSlow: if `seconds` have passed before the end.
-    """
-    search = _Search(matcher, seconds)
-    found: list[list[int]] = []
-    left = limit
-    for text in texts:
-        found.append(search.lines(text, left) if left is None or left > 0 else [])
-        left = None if left is None else left - len(found[-1])
-    return found
-
-
 # --- helpers: sets of characters -----------------------------------------------------------------
 
 _ASCII_CLASSES = {
@@ -2040,6 +2010,15 @@ class _Search:
         self.compiled: re.Pattern[bytes] | None = None
 
     def lines(self, text: str, limit: int | None) -> list[int]:
+        """Return the 0-based numbers of the lines of `text` that the live tool would print, ascending.
+
+        Lines end at `\\n` alone; a `\\r` belongs to its line, and a final `\\n` opens no further line.
+        The text is what the tool matches on: without a byte order mark that rg drops, and without NUL.
+
+        :param limit: stop after that many lines.
+        :raises Untranslatable: if this text holds characters that the tool may class otherwise.
+        :raises TooSlow: if the search's time is over.
+        """
         if time.monotonic() > self.deadline:
             raise TooSlow
         if self.matcher.ascii_only and not text.isascii():

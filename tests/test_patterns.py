@@ -13,13 +13,20 @@ import threading
 import time
 import unittest
 from pathlib import Path
+from typing import Any
 
 from tests.support import load_module
 
 patterns = load_module("synth_search")
 PatternError, TooSlow, Untranslatable = patterns.PatternError, patterns.TooSlow, patterns.Untranslatable
-compile_pattern, matching_lines, search_texts = (
-    patterns.compile_pattern, patterns.matching_lines, patterns.search_texts)
+compile_pattern = patterns.compile_pattern
+
+
+def matching_lines(matcher: Any, text: str, limit: int | None = None, seconds: float = 10.0) -> list[int]:
+    """The numbers, from 0, of the lines that the live tool would print, of a text on its own."""
+    found: list[int] = patterns._Search(matcher, seconds).lines(text, limit)
+    return found
+
 
 TEXT = (
     "def foo(self):\n"          # 1
@@ -330,11 +337,12 @@ class LinesTest(unittest.TestCase):
         self.assertEqual(lines(r"foo\n+?", "rg", text, multiline=True), [2, 5])
         self.assertEqual(lines(r"o[^\n]", "rg", text, multiline=True), [2, 5])
 
-    def test_limit_ends_the_search_over_all_texts(self) -> None:
+    def test_limit_ends_the_search_in_a_text(self) -> None:
         matcher = compile_pattern("a", "rg")
         self.assertEqual(matcher.literal, "a")
-        self.assertEqual(search_texts(matcher, ["a\na\n", "b\na", "a"], 3), [[0, 1], [1], []])
         self.assertEqual(matching_lines(matcher, "a\na\na", 2), [0, 1])
+        search = patterns._Search(matcher, 10.0)
+        self.assertEqual([search.lines(text, 1) for text in ("a\na\n", "b\na", "b")], [[0], [1], []])
 
     def test_a_letter_that_the_tool_may_class_otherwise_makes_a_miss_only_where_it_counts(self) -> None:
         new = "\U0001e030"  # a letter since Unicode 15
@@ -370,7 +378,7 @@ class TimeTest(unittest.TestCase):
             matching_lines(compile_pattern("a.{300}[cd]e?$", "rg"), text + "c", seconds=0.2)
         self.assertLess(time.monotonic() - started, 10)
         with self.assertRaises(TooSlow):
-            search_texts(compile_pattern("a", "rg"), ["a"], seconds=-1)
+            matching_lines(compile_pattern("a", "rg"), "a", seconds=-1)
 
     def test_other_threads_go_on_during_a_search(self) -> None:
         beats, searching = 0, threading.Event()

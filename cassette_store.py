@@ -4,7 +4,7 @@ Standard library only: nothing here imports Hermes, so the same code serves the
 host, the command line and the unit tests.  Nothing here decides which tool
 results are kept (`snapshot`) or how a call is answered (`middleware`).
 
-Annotations are evaluated here, as nowhere else in the plugin: as texts they
+Annotations are no texts here, as everywhere else in the plugin: as texts they
 cost each `NamedTuple` more than half as much again, in every start of Hermes.
 """
 
@@ -200,7 +200,7 @@ class Answered(NamedTuple):
 
     `how` is "hit", "synthesized" or "miss".  `recorded` is the index of the
     recorded call behind a hit; `repeat` counts from 1 among equal calls.
-    `reason`, `nearest` and `differs` are for the person, never for the model.
+    `reason` and `nearest` are for the person, never for the model.
     """
 
     tool: str
@@ -528,13 +528,20 @@ def _whole(digits: str) -> int:
 _DEPTH = 64
 
 
-def is_plain_json(value: Any, depth: int = _DEPTH) -> bool:
+def is_plain_json(value: Any) -> bool:
     """Whether a value is made of JSON's own types alone, so that `parse_json` takes what is written.
 
     Not called plain, though JSON may well hold them: whole numbers over 64
-    bits, more than `depth` levels, and keys with half a surrogate pair, two of
-    which can be the same once they are read.
+    bits, more than 64 levels, and keys with half a surrogate pair, two of which
+    can be the same once they are read.  Never raises.
     """
+    try:
+        return _is_plain_json(value, _DEPTH)
+    except RecursionError:  # little stack is left
+        return False
+
+
+def _is_plain_json(value: Any, depth: int) -> bool:
     kind = type(value)
     if kind is str or kind is bool or value is None:
         return True
@@ -545,13 +552,13 @@ def is_plain_json(value: Any, depth: int = _DEPTH) -> bool:
     if depth <= 0:
         return False
     if kind is list:
-        return all(is_plain_json(one, depth - 1) for one in value)
+        return all(_is_plain_json(one, depth - 1) for one in value)
     if kind is not dict:
         return False
     for key, one in value.items():
         if type(key) is not str or not key.isascii() and _has_surrogate(key):
             return False
-        if type(one) is not str and not is_plain_json(one, depth - 1):
+        if type(one) is not str and not _is_plain_json(one, depth - 1):
             return False
     return True
 
@@ -841,6 +848,7 @@ def to_json(value: Any) -> bytes:
     """Encode an `Arm`, `Claim`, `Ledger` or a plain object for a hand-over file.
 
     :raises CassetteError: if JSON cannot hold it.
+    :raises TypeError: if it is anything else.
     """
     what = f"of a {type(value).__name__.lower()}"
     if isinstance(value, Ledger):
@@ -850,6 +858,8 @@ def to_json(value: Any) -> bytes:
         value = {**value._asdict(), "facts": value.facts._asdict()}
     elif isinstance(value, Arm):
         value = value._asdict()
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{what[3:]} is none of the objects that are handed over")
     return _encode(value, what) + b"\n"
 
 
@@ -1439,7 +1449,7 @@ def _dump_readable(cassette: Cassette, path: Path) -> bytes:
 
 
 def _is_plain(calls: Sequence[Call], snapshot: Snapshot) -> bool:
-    """Whether calls and snapshot are of the very types that `parse_cassette` makes."""
+    """Whether all in calls and snapshot is of the very types that `parse_cassette` wants there."""
     for call in calls:
         if type(call.tool) is not str or type(call.result) is not str:
             return False

@@ -56,7 +56,6 @@ def _secret_name() -> re.Pattern[str]:
     return re.compile("|".join(map(translate, SECRET_NAMES)))
 
 
-
 Redactor = Callable[[str, bool], "str | None"]
 
 # Patterns are kept as text and compiled on first use: every start of Hermes
@@ -813,7 +812,7 @@ class _Glob:
 
 # --- the snapshot: which files are kept --------------------------------------
 
-_MATCH_ROW = re.compile(r"  \d+: ")
+_MATCH_ROW = r"  \d+: "
 #: A redactor that is not there keeps nothing.
 _NO_REDACTION = "no redaction"
 _OUTSIDE = "outside the folder"
@@ -903,7 +902,7 @@ def _searched(result: object) -> Iterator[str]:
         yield from _strings([match.get("path")] if isinstance(match, Mapping) else [])
     text = value.get("matches_text")
     for line in text.split("\n") if isinstance(text, str) else ():
-        if line and not _MATCH_ROW.match(line):
+        if line and not re.match(_MATCH_ROW, line):
             yield line
     yield from _strings(_items(value, "files", list))
     yield from _strings(_items(value, "counts", dict))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import errno
+import inspect
 import itertools
 import json
 import math
@@ -318,8 +319,10 @@ class Format(StoreCase):
                 continue
             saved += 1
             again, _ = self.store.read("shop")
-            self.assertEqual(len(again.calls), len(made.calls))
-            self.assertEqual(shown([call.result for call in again.calls]), shown([call.result for call in made.calls]))
+            self.assertEqual(shown([call._asdict() for call in again.calls]), shown([call._asdict() for call in made.calls]))
+            self.assertEqual(list(again.snapshot.files), ["a.py"])
+            self.assertEqual(*(shown(one.snapshot.files["a.py"].text) for one in (again, made)))
+            self.assertEqual(again._replace(calls=(), snapshot=Snapshot()), made._replace(calls=(), snapshot=Snapshot()))
         self.assertTrue(40 < saved < 400, saved)
 
     def test_each_way_to_be_more_than_plain_is_read_back(self) -> None:
@@ -340,6 +343,18 @@ class Format(StoreCase):
                       Snapshot({}, {1: 1}), Snapshot({}, {}, {"a": None}), Snapshot({}, {}, {"\ud800": "a"})]  # fmt: skip
         for snapshot in snapshots:
             self.assertFalse(cassette_store._is_plain((), snapshot), snapshot)
+
+    def test_a_value_is_judged_with_little_stack_left(self) -> None:
+        value, frames = {"a": nested(60)}, sys.getrecursionlimit() - len(inspect.stack())
+
+        def after(levels: int) -> bool:
+            return after(levels - 1) if levels else is_plain_json(value)
+
+        told = set()
+        for levels in range(frames - 200, frames - 10, 5):
+            with contextlib.suppress(RecursionError):  # of our own frames
+                told.add(after(levels))
+        self.assertEqual(told, {True, False})
 
     def test_two_keys_that_are_one_when_read_are_refused(self) -> None:
         made = SHOP._replace(calls=(Call("t", {"\U0001f600": 1, "\ud83d\ude00": 2}, ""),))
@@ -1095,6 +1110,11 @@ class HandOvers(StoreCase):
     def test_a_value_that_json_cannot_hold_is_told(self) -> None:
         with self.refused("cannot be kept as JSON"):
             to_json(CLAIM._replace(model={1}))
+
+    def test_a_value_of_another_class_is_no_hand_over(self) -> None:
+        for value in (FACTS, HIT, SHOP, [1], "text"):
+            with self.assertRaises(TypeError):
+                to_json(value)
 
 
 def random_value(kind: Any, rng: random.Random, **ready: Any) -> Any:

@@ -405,7 +405,7 @@ class TimeTest(unittest.TestCase):
         imported = {name.split(".")[0] for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))
                     for name in ([node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])}
         self.assertLessEqual(imported, {
-            "__future__", "bisect", "collections", "dataclasses", "fnmatch", "functools", "json", "math", "re",
+            "__future__", "bisect", "collections", "fnmatch", "functools", "json", "math", "re",
             "threading", "time", "typing", "unicodedata", "cassette_store", "snapshot"})
 
 

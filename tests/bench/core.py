@@ -154,17 +154,29 @@ def _saving(count: int, results: list[str], folder: Path) -> Found:
     saver(store, results)()()
     data = store.path("bench").read_bytes()
 
+    def put(what: bytes) -> None:
+        with open(folder / "plain", "wb") as file:
+            file.write(what)
+            file.flush()
+            os.fsync(file.fileno())
+
     def writing() -> Callable[[], None]:
+        return lambda: put(data)
+
+    def least() -> Callable[[], None]:
+        """What no JSON file of a recorded turn can do without."""
         def run() -> None:
-            with open(folder / "plain", "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            callback, recording = recorder()
+            _record(callback, RECORDED, results)
+            calls = [{"tool": slot.tool, "args": slot.args, "result": slot.result} for slot in recording.close()]
+            put(json.dumps(calls, ensure_ascii=False).encode())
         return run
 
     pairs = interleaved(saver(store, results), writing, count, RECORDED)
     yield row("the same turn with its save, a call", "writing the same bytes with a flush to disk", pairs, "us", "wall",
               Goal("times", 2), Goal("most", 20))  # fmt: skip
+    pairs = interleaved(saver(store, results), least, count, RECORDED)
+    yield row("the same turn with its save, a call", "the recording, one json.dumps, a flush", pairs, "us", "wall")
     size = len(data) / 1e6
     yield Row("the saved turn of 1,000 calls", "its results", "MB", "size", [size], [sum(map(len, results)) / 1e6],
               (Goal("most", 1.3),))  # fmt: skip

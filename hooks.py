@@ -126,19 +126,28 @@ def find_ripgrep() -> str:
     return str(binary) if binary and os.path.isfile(binary) else shutil.which("rg") or ""
 
 
-def plugin_facts() -> Facts:
-    """What this process may say of itself: version, fingerprint, id and approval bypass."""
+def _read_code() -> tuple[str, str]:
+    """The plugin's version and its fingerprint: SHA-256 over its files, whatever their line ends."""
     folder = Path(__file__).resolve().parent
     digest = hashlib.sha256()
     for path in sorted([*folder.glob("*.py"), folder / "plugin.yaml"]):
         data = path.read_bytes()
-        if b"\r" in data:  # a check-out on Windows may have changed the line ends
+        if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
         digest.update(f"{path.name} {len(data)}\n".encode())
         digest.update(data)
     found = re.search(r"^version:\s*(\S+)", (folder / "plugin.yaml").read_text("utf-8"), re.MULTILINE)
-    version = found.group(1).strip("\"'") if found else ""
-    return Facts(version, digest.hexdigest(), os.getpid(), yolo_set(os.environ), hermes_version())
+    return found.group(1).strip("\"'") if found else "", digest.hexdigest()
+
+
+#: Read when this module is loaded, and never again: a host that registers the
+#: plugin anew may keep the modules that it has (0.19 does), whatever the disk says by then.
+_CODE = _read_code()
+
+
+def plugin_facts() -> Facts:
+    """What this process may say of itself: version, fingerprint, id and approval bypass."""
+    return Facts(*_CODE, os.getpid(), yolo_set(os.environ), hermes_version())
 
 
 def yolo_set(environ: Mapping[str, str]) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import shutil
+import sys
 import threading
 import time
 import types
@@ -526,6 +529,32 @@ class Facts(HookCase):
         self.assertIn(f"version: {facts.plugin}\n", manifest)
         self.assertRegex(facts.fingerprint, r"\A[0-9a-f]{64}\Z")
         self.assertEqual(facts.fingerprint, hooks.plugin_facts().fingerprint)
+
+    def test_the_fingerprint_is_that_of_the_code_which_runs(self) -> None:
+        root, copy = Path(hooks.__file__).resolve().parent, temp_folder(self)
+        for path in (*root.glob("*.py"), root / "plugin.yaml"):
+            shutil.copy(path, copy)
+        name = "session_cassettes_copy"
+        self.addCleanup(lambda: [sys.modules.pop(one) for one in list(sys.modules) if one.split(".")[0] == name])
+
+        def load_again() -> str:
+            """As Hermes does it: the package is executed again, its modules are found where they are."""
+            spec = importlib.util.spec_from_file_location(
+                name, copy / "__init__.py", submodule_search_locations=[str(copy)])
+            sys.modules[name] = package = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(package)
+            return str(sys.modules[f"{name}.hooks"].plugin_facts().fingerprint)
+
+        first = load_again()
+        self.assertEqual(first, hooks.plugin_facts().fingerprint)
+        code = (copy / "middleware.py").read_bytes()
+        (copy / "middleware.py").write_bytes(code + b"# changed\n")
+        self.assertEqual(load_again(), first)
+        for data, same in ((code + b"# changed\n", False), (code.replace(b"\n", b"\r\n"), True)):
+            (copy / "middleware.py").write_bytes(data)
+            for module in [one for one in sys.modules if one.startswith(name + ".")]:  # as 0.22 does
+                del sys.modules[module]
+            self.assertEqual(load_again() == first, same)
 
     def test_every_way_of_saying_yes_is_yolo(self) -> None:
         for value in ("1", "true", "YES", "on", "2", "anything"):

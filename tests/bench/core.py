@@ -251,7 +251,6 @@ def loading(count: int) -> Found:
             store.save(kept, overwrite=True)
             names[megabytes] = kept.name
         name = names[MEGABYTES[-1]]
-        path = store.path(name)
 
         def reading(name: str) -> Maker:
             return lambda: lambda: store.read(name)
@@ -260,15 +259,18 @@ def loading(count: int) -> Found:
             kept, _ = store.read(name)
             return Replay(material.arm(), "turn", "session", "", material.FACTS, kept, Workspace(kept.cwd))
 
-        def reference() -> Callable[[], Any]:
-            return lambda: json.loads(path.read_bytes())
+        def parsing(name: str) -> Maker:
+            return lambda: lambda: json.loads(store.path(name).read_bytes())
 
+        reference = parsing(name)
         yield row("load a cassette of 8 MB snapshot, 12 MB results", "json.loads of the file",
                   interleaved(reading(name), reference, count), "ms", "cpu", Goal("times", 1.5))  # fmt: skip
         yield row("load it and bind a turn to it", "json.loads of the file",
                   interleaved(lambda: binding, reference, count), "ms", "cpu")  # fmt: skip
         yield curve("load a cassette, a MB of snapshot", "ms", "MB",
                     {size: (reading(name), size) for size, name in names.items()}, count, 1.2)  # fmt: skip
+        yield curve("json.loads of its file, a MB of snapshot", "ms", "MB",
+                    {size: (parsing(name), size) for size, name in names.items()}, count, 1.2)  # fmt: skip
 
 
 def listing(count: int, number: int = 200) -> Found:

@@ -7,9 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import unittest
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterable, Iterator
+
+from tests.support import temp_folder
 
 from .case import LaneCase
 from .trust_case import Scripts, Step, Store, calls, keep_cassette, model
@@ -131,6 +134,27 @@ def _effective(made: Path) -> dict[str, Any]:
     }
 
 
+class TraceReading(unittest.TestCase):
+    """What the log of several threads says."""
+
+    LOG = """7 mkdir("/a", 0777 <unfinished ...>
+8 openat(AT_FDCWD</w>, "b", O_WRONLY|O_CREAT <unfinished ...>
+9 execve("/bin/x", ["x", "-c"], 0x1 <unfinished ...>
+7 <... mkdir resumed>)                   = -1 EEXIST (File exists)
+8 <... openat resumed>, 0666)            = 3</w/b>
+7 openat(AT_FDCWD</w>, "c", O_RDONLY)    = 3</w/c>
+7 openat(AT_FDCWD</w>, "d", O_RDWR)      = -1 ENOENT (No such file or directory)
+7 unlink("/e" <unfinished ...>
+7 +++ killed by SIGKILL +++
+"""
+
+    def test_a_call_counts_by_its_end_and_without_one(self) -> None:
+        log = temp_folder(self) / "log"
+        log.write_text(self.LOG)
+        found = read_trace(log)
+        self.assertEqual((found.written, found.programs), ({"/w/b", "/e"}, {"/bin/x -c"}))
+
+
 @dataclass
 class Trace:
     """What the processes of one run did: programs started, files written, peers connected to."""
@@ -143,8 +167,7 @@ class Trace:
 def read_trace(log: Path) -> Trace:
     """Collect from strace's log what succeeded (a connection also when it is still under way)."""
     found = Trace()
-    for line in log.read_text(errors="replace").splitlines():
-        call = re.sub(r"^\d+\s+", "", line)
+    for call in whole_calls(log.read_text(errors="replace").splitlines()):
         if "= -1 E" in call and "EINPROGRESS" not in call:
             continue
         if match := re.match(r'execve\("([^"]*)", \[(.*?)\]', call):
@@ -159,6 +182,21 @@ def read_trace(log: Path) -> Trace:
         elif match := re.match(r'(?:rename|unlink|mkdir)\w*\((?:[^"]*<([^>]*)>, )?"([^"]*)"', call):
             found.written.add(os.path.join(match[1] or "", match[2]))
     return found
+
+
+def whole_calls(lines: Iterable[str]) -> Iterator[str]:
+    """Put the halves together of calls between which strace noted another thread's; one without an end may have succeeded."""
+    begun: dict[str, str] = {}
+    for line in lines:
+        thread, _, call = line.partition(" ")
+        call = call.strip()
+        if call.endswith("<unfinished ...>"):
+            begun[thread] = call.removesuffix("<unfinished ...>")
+        elif resumed := re.match(r"<\.\.\. \w+ resumed>", call):
+            yield begun.pop(thread, "") + call[resumed.end():]
+        else:
+            yield call
+    yield from begun.values()
 
 
 def _stable(paths: set[str]) -> set[str]:

@@ -4,8 +4,8 @@ Standard library only: nothing here imports Hermes, so the same code serves the
 host, the command line and the unit tests.  Nothing here decides which tool
 results are kept (`snapshot`) or how a call is answered (`middleware`).
 
-Annotations are no texts here, as everywhere else in the plugin: as texts they
-cost each `NamedTuple` more than half as much again, in every start of Hermes.
+Only here in the plugin annotations are evaluated, not kept as texts: as texts
+they cost each `NamedTuple` more than half as much again, in every start of Hermes.
 """
 
 import binascii

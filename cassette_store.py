@@ -76,12 +76,12 @@ class Call(NamedTuple):
 class Host(NamedTuple):
     """The Hermes that recorded, as far as its answers depend on it."""
 
-    hermes: str = ""          #: version, e.g. "0.19.0"; "" when unknown
-    platform: str = ""        #: `sys.platform` there: "linux", "darwin", "win32"
-    search: str = ""          #: "rg" or "grep": what `search_files` ran; "" unknown
-    git: bool = False         #: the workspace lies in a git work tree
-    fold_case: bool = False   #: the workspace's file system ignores case
-    rg_major: int = 0         #: ripgrep's major version; 0 unknown
+    hermes: str = ""  #: version, e.g. "0.19.0"; "" when unknown
+    platform: str = ""  #: `sys.platform` there: "linux", "darwin", "win32"
+    search: str = ""  #: "rg" or "grep": what `search_files` ran; "" unknown
+    git: bool = False  #: the workspace lies in a git work tree
+    fold_case: bool = False  #: the workspace's file system ignores case
+    rg_major: int = 0  #: ripgrep's major version; 0 unknown
 
 
 class SnapshotFile(NamedTuple):
@@ -134,7 +134,7 @@ class Cassette(NamedTuple):
     snapshot: Snapshot = Snapshot()
     pins: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    plugin: str = ""          #: version of this plugin that recorded
+    plugin: str = ""  #: version of this plugin that recorded
 
 
 class Summary(NamedTuple):
@@ -156,27 +156,27 @@ class Arm(NamedTuple):
     """
 
     id: str
-    kind: str                 #: "run" or "record"
+    kind: str  #: "run" or "record"
     name: str
     request: str
     host: str
     created: float
     timeout: float
-    plugin: str               #: `Facts.plugin` of the command line that armed
+    plugin: str  #: `Facts.plugin` of the command line that armed
     fingerprint: str
-    folder: str = ""          #: where the session works
-    cassette_sha: str = ""    #: the cassette's content; a run claims no other
+    folder: str = ""  #: where the session works
+    cassette_sha: str = ""  #: the cassette's content; a run claims no other
     overwrite: bool = False
-    rg_major: int = 0         #: major version of the ripgrep here; 0 unknown
+    rg_major: int = 0  #: major version of the ripgrep here; 0 unknown
 
 
 class Facts(NamedTuple):
     """What a process says of itself before it may host a replay."""
 
-    plugin: str               #: version in plugin.yaml when the code was loaded
-    fingerprint: str          #: SHA-256 of the plugin's code when it was loaded
+    plugin: str  #: version in plugin.yaml when the code was loaded
+    fingerprint: str  #: SHA-256 of the plugin's code when it was loaded
     pid: int
-    yolo: bool                #: HERMES_YOLO_MODE is set in its environment
+    yolo: bool  #: HERMES_YOLO_MODE is set in its environment
     hermes: str = ""
 
 
@@ -188,7 +188,7 @@ class Claim(NamedTuple):
     turn: str
     model: str
     facts: Facts
-    error: str = ""           #: why the turn is bound to nothing, or ""
+    error: str = ""  #: why the turn is bound to nothing, or ""
 
 
 #: How a call of a replayed turn can be answered.
@@ -238,17 +238,17 @@ class Ledger(NamedTuple):
 class Child(NamedTuple):
     """How the child process of a run ended, as its parent saw it."""
 
-    code: int | None          #: exit status; None when it never started
+    code: int | None  #: exit status; None when it never started
     timed_out: bool = False
-    session: str = ""         #: the id it printed, or ""
-    printed: str = ""         #: its standard output
-    complaint: str = ""       #: the last line that it printed, for the person to read
+    session: str = ""  #: the id it printed, or ""
+    printed: str = ""  #: its standard output
+    complaint: str = ""  #: the last line that it printed, for the person to read
 
 
 class Verdict(NamedTuple):
     """The result of a run and everything it rests on."""
 
-    result: str               #: PASS, FAIL, DIVERGED or INVALID
+    result: str  #: PASS, FAIL, DIVERGED or INVALID
     reasons: tuple[str, ...]  #: why INVALID; empty otherwise
     pins: tuple[tuple[str, bool], ...]
     path: str
@@ -435,8 +435,7 @@ def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
         found.append("the ledger is unfinished: the turn did not end with an answer")
     if ledger.live:
         found.append(
-            f"{ledger.live} tool call{'s' if ledger.live > 1 else ''} of the turn"
-            " started live before the claim landed"
+            f"{ledger.live} tool call{'s' if ledger.live > 1 else ''} of the turn started live before the claim landed"
         )
     if ledger.truncated:
         found.append(f"the turn made more than {CALL_LIMIT:,} tool calls: the call log was cut short")
@@ -634,9 +633,14 @@ class Fields:
 
 
 _KINDS = {
-    dict: "object", list: "list", str: "string", int: "number", float: "number",
-    bool: "boolean", type(None): "null",
-}  # fmt: skip
+    dict: "object",
+    list: "list",
+    str: "string",
+    int: "number",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}
 
 
 def _article(kind: str) -> str:
@@ -898,9 +902,14 @@ def parse_ledger(data: bytes, file: str) -> Ledger:
     """
     fields = Fields(parse_json(data, file), file)
     return _flat(
-        Ledger, fields, whole=True, facts=parse_facts(fields), calls=tuple(_parse_answered(fields)),
-        sessions=fields.texts("sessions", ...), errors=fields.texts("errors", ...),
-    )  # fmt: skip
+        Ledger,
+        fields,
+        whole=True,
+        facts=parse_facts(fields),
+        calls=tuple(_parse_answered(fields)),
+        sessions=fields.texts("sessions", ...),
+        errors=fields.texts("errors", ...),
+    )
 
 
 def _parse_answered(fields: Fields) -> Iterator[Answered]:
@@ -913,9 +922,12 @@ def _parse_answered(fields: Fields) -> Iterator[Answered]:
 
 
 _TYPES: dict[Any, Any] = {
-    str: str, bool: bool, int: int, int | None: (int, type(None)),
+    str: str,
+    bool: bool,
+    int: int,
+    int | None: (int, type(None)),
     Any: (dict, list, str, int, float, bool, type(None)),
-}  # fmt: skip
+}
 
 
 def _flat(kind: Any, fields: Fields, whole: bool = False, **ready: Any) -> Any:

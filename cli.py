@@ -180,13 +180,21 @@ def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
     parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
     parser.add_argument("--provider", dest="cassette_provider", metavar="P", help="the model's provider")
     parser.add_argument(
-        "--skill", dest="cassette_skills", metavar="S", action="append", default=[],
+        "--skill",
+        dest="cassette_skills",
+        metavar="S",
+        action="append",
+        default=[],
         help="preload a skill; may be repeated",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--timeout", dest="cassette_timeout", metavar="S", type=_seconds, default=DEFAULT_TIMEOUT,
+        "--timeout",
+        dest="cassette_timeout",
+        metavar="S",
+        type=_seconds,
+        default=DEFAULT_TIMEOUT,
         help=f"seconds after which the session is stopped (default: {DEFAULT_TIMEOUT:g})",
-    )  # fmt: skip
+    )
 
 
 def _seconds(text: str) -> float:
@@ -213,7 +221,9 @@ def _record_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _pin_arguments(parser: argparse.ArgumentParser) -> None:
     _named(parser)
-    parser.add_argument("cassette_fact", metavar="FACT", nargs="+", help="the fact; put -- before one that starts with -")
+    parser.add_argument(
+        "cassette_fact", metavar="FACT", nargs="+", help="the fact; put -- before one that starts with -"
+    )
     parser.add_argument("--remove", dest="cassette_remove", action="store_true", help="remove the pin instead")
 
 
@@ -244,7 +254,9 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     if store.exists(name) and not options.cassette_overwrite:
         raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
     folder = _work_folder(os.getcwd() if options.cassette_in is None else options.cassette_in)
-    arm = _new_arm(plugin, "record", name, request, options.cassette_timeout, folder, overwrite=options.cassette_overwrite)
+    arm = _new_arm(
+        plugin, "record", name, request, options.cassette_timeout, folder, overwrite=options.cassette_overwrite
+    )
     hermes = find_hermes(sys.argv[0])
     with _armed(store, arm, lambda: _check_host(plugin, store, arm, hermes, folder, screen)) as slot:
         child = _run_child(plugin, store, arm, slot, hermes, options, folder, screen)
@@ -275,9 +287,14 @@ def _recording_steps(name: str) -> str:
 
 
 def _tell_recording(
-    store: Store, name: str, child: Child, claim: Claim | None, kept: Mapping[str, Any] | None,
-    options: argparse.Namespace, screen: Screen,
-) -> int:  # fmt: skip
+    store: Store,
+    name: str,
+    child: Child,
+    claim: Claim | None,
+    kept: Mapping[str, Any] | None,
+    options: argparse.Namespace,
+    screen: Screen,
+) -> int:
     saved = kept is not None and kept["state"] == "saved"
     if saved:
         cassette, _ = store.read(name)
@@ -388,10 +405,13 @@ def _row(store: Store, name: str) -> dict[str, Any]:
         return {"name": name, "error": str(error)}
     last = next(iter(store.last_runs(name, 1)), {})
     return {
-        "name": name, "calls": summary.calls, "files": summary.files, "pins": len(summary.pins),
+        "name": name,
+        "calls": summary.calls,
+        "files": summary.files,
+        "pins": len(summary.pins),
         "last": {key: last.get(key, "") for key in ("result", "model")} if last else None,
         "warnings": list(summary.warnings),
-    }  # fmt: skip
+    }
 
 
 _HEADINGS = ("name", "calls", "files", "pins", "last", "model")
@@ -399,11 +419,18 @@ _HEADINGS = ("name", "calls", "files", "pins", "last", "model")
 
 def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
     cells = [_HEADINGS] + [
-        (r["name"], r["calls"], r["files"], r["pins"], (r["last"] or {}).get("result", "-"),
-         (r["last"] or {}).get("model", "-"))
-        if "error" not in r else (r["name"], "-", "-", "-", "broken", "-")
+        (
+            r["name"],
+            r["calls"],
+            r["files"],
+            r["pins"],
+            (r["last"] or {}).get("result", "-"),
+            (r["last"] or {}).get("model", "-"),
+        )
+        if "error" not in r
+        else (r["name"], "-", "-", "-", "broken", "-")
         for r in rows
-    ]  # fmt: skip
+    ]
     texts = [[str(cell) for cell in row] for row in cells]
     widths = [max(len(row[column]) for row in texts) for column in range(len(_HEADINGS))]
     widths[0] = min(widths[0], 32)
@@ -436,14 +463,21 @@ def _coloured(shown: str, result: str, screen: Screen) -> str:
 def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
     """A cassette as `--json` shows it: everything but the texts of results and files."""
     return {
-        "name": name, "path": str(store.path(name)), "request": cassette.request, "answer": cassette.answer,
-        "model": cassette.model, "cwd": cassette.cwd, "recorded_at": cassette.recorded_at,
-        "host": cassette.host._asdict(), "pins": list(cassette.pins), "warnings": list(cassette.warnings),
+        "name": name,
+        "path": str(store.path(name)),
+        "request": cassette.request,
+        "answer": cassette.answer,
+        "model": cassette.model,
+        "cwd": cassette.cwd,
+        "recorded_at": cassette.recorded_at,
+        "host": cassette.host._asdict(),
+        "pins": list(cassette.pins),
+        "warnings": list(cassette.warnings),
         "calls": [{"tool": call.tool, "args": call.args} for call in cassette.calls],
         "not_kept": list(cassette.not_kept),
         "files": {path: file.size for path, file in cassette.snapshot.files.items()},
         "skipped": dict(cassette.snapshot.skipped),
-    }  # fmt: skip
+    }
 
 
 def _show(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
@@ -674,26 +708,47 @@ def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen
 
 
 def _run_file(
-    arm: Arm, at: datetime.datetime, seconds: float, model: str, options: argparse.Namespace, folder: str,
-    verdict: Verdict, ledger: Ledger | None, claim: Claim | None, child: Child, sha: str,
-) -> dict[str, Any]:  # fmt: skip
+    arm: Arm,
+    at: datetime.datetime,
+    seconds: float,
+    model: str,
+    options: argparse.Namespace,
+    folder: str,
+    verdict: Verdict,
+    ledger: Ledger | None,
+    claim: Claim | None,
+    child: Child,
+    sha: str,
+) -> dict[str, Any]:
     """Everything that explains a result a month later."""
     return {
-        "name": arm.name, "run": arm.id, "at": at.isoformat(timespec="seconds"), "seconds": round(seconds, 1),
-        "result": verdict.result, "exit_code": verdict.exit_code, "reasons": list(verdict.reasons),
+        "name": arm.name,
+        "run": arm.id,
+        "at": at.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "result": verdict.result,
+        "exit_code": verdict.exit_code,
+        "reasons": list(verdict.reasons),
         "pins": [{"pin": pin, "ok": ok} for pin, ok in verdict.pins],
-        "path": verdict.path, "answer": ledger.answer if ledger else "",
+        "path": verdict.path,
+        "answer": ledger.answer if ledger else "",
         "calls": [call._asdict() for call in ledger.calls] if ledger else [],
         "misses": [
             {"tool": miss.tool, "args": miss.args, "reason": miss.reason, "nearest": miss.nearest}
             for miss in verdict.misses
         ],
-        "model": model, "provider": options.cassette_provider or "", "skills": options.cassette_skills,
-        "folder": folder, "host": arm.host, "hermes": claim.facts.hermes if claim else hermes_version(),
-        "plugin": arm.plugin, "fingerprint": arm.fingerprint, "cassette_sha256": sha,
+        "model": model,
+        "provider": options.cassette_provider or "",
+        "skills": options.cassette_skills,
+        "folder": folder,
+        "host": arm.host,
+        "hermes": claim.facts.hermes if claim else hermes_version(),
+        "plugin": arm.plugin,
+        "fingerprint": arm.fingerprint,
+        "cassette_sha256": sha,
         "sessions": list(ledger.sessions) if ledger else [],
         "child": {"code": child.code, "timed_out": child.timed_out, "session": child.session},
-    }  # fmt: skip
+    }
 
 
 # housekeeping
@@ -805,15 +860,30 @@ def _examine_store(store: Store) -> tuple[list[str], list[str]]:
 
 
 def _new_arm(
-    plugin: Plugin, kind: str, name: str, request: str, timeout: float, folder: str,
-    cassette_sha: str = "", overwrite: bool = False
+    plugin: Plugin,
+    kind: str,
+    name: str,
+    request: str,
+    timeout: float,
+    folder: str,
+    cassette_sha: str = "",
+    overwrite: bool = False,
 ) -> Arm:
     return Arm(
-        id=secrets.token_hex(12), kind=kind, name=name, request=request, host=host_kind(plugin.ctx),
-        created=time.time(), timeout=timeout, plugin=plugin.facts.plugin,
-        fingerprint=plugin.facts.fingerprint, folder=folder, cassette_sha=cassette_sha, overwrite=overwrite,
+        id=secrets.token_hex(12),
+        kind=kind,
+        name=name,
+        request=request,
+        host=host_kind(plugin.ctx),
+        created=time.time(),
+        timeout=timeout,
+        plugin=plugin.facts.plugin,
+        fingerprint=plugin.facts.fingerprint,
+        folder=folder,
+        cassette_sha=cassette_sha,
+        overwrite=overwrite,
         rg_major=ripgrep_major(),
-    )  # fmt: skip
+    )
 
 
 def ripgrep_major() -> int:
@@ -826,9 +896,14 @@ def ripgrep_major() -> int:
         return 0
     try:
         printed = subprocess.run(
-            [ripgrep, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=5.0, check=False, **_no_window(),
-        ).stdout  # fmt: skip
+            [ripgrep, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=5.0,
+            check=False,
+            **_no_window(),
+        ).stdout
     except (OSError, ValueError, subprocess.SubprocessError):
         return 0
     found = re.match(rb"ripgrep (\d{1,4})\.", printed)
@@ -910,9 +985,7 @@ def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str
     return {**kept, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1", **added}
 
 
-def find_hermes(
-    argv0: str, which: Callable[[str], str | None] = shutil.which, windows: bool = os.name == "nt"
-) -> str:
+def find_hermes(argv0: str, which: Callable[[str], str | None] = shutil.which, windows: bool = os.name == "nt") -> str:
     """The `hermes` that runs this command, or the one on PATH.
 
     :raises CassetteError: if there is none, or it is a batch file.
@@ -959,9 +1032,15 @@ def _check_host(plugin: Plugin, store: Store, arm: Arm, hermes: str, folder: str
 
 
 def _run_child(
-    plugin: Plugin, store: Store, arm: Arm, slot: Slot, hermes: str, options: argparse.Namespace, folder: str,
+    plugin: Plugin,
+    store: Store,
+    arm: Arm,
+    slot: Slot,
+    hermes: str,
+    options: argparse.Namespace,
+    folder: str,
     screen: Screen,
-) -> Child:  # fmt: skip
+) -> Child:
     """Start the session that an arm waits for, and wait for its end."""
     variable = RUN_VARIABLE if arm.kind == "run" else RECORD_VARIABLE
     added = {variable: arm.id} if arm.host == "process" else {}
@@ -997,9 +1076,14 @@ def run_process(
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
             process = subprocess.Popen(
-                list(words), cwd=folder, env=dict(environ), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                list(words),
+                cwd=folder,
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
                 **_own_group(),
-            )  # fmt: skip
+            )
         except OSError as error:
             raise CassetteError(f"cannot start {words[0]} ({error.strerror or error})") from error
         deadline, timed_out = time.monotonic() + timeout, False
@@ -1032,8 +1116,11 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
         system = os.path.join(os.environ.get("SystemRoot", r"C:\Windows"), "System32")
         subprocess.run(
             [os.path.join(system, "taskkill.exe"), "/T", "/F", "/PID", str(process.pid)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
     else:
         try:
             _signal_group(process, signal.SIGTERM)
@@ -1113,9 +1200,14 @@ def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[s
     job = {"patterns": [pin[3:] for pin in regexes], "answer": answer, "seconds": PIN_SECONDS}
     try:
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-W", "ignore", "-c", _PIN_WORKER], input=json.dumps(job).encode(),
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PIN_SECONDS, check=False, **_no_window(),
-        )  # fmt: skip
+            [sys.executable, "-I", "-S", "-W", "ignore", "-c", _PIN_WORKER],
+            input=json.dumps(job).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=PIN_SECONDS,
+            check=False,
+            **_no_window(),
+        )
         printed = done.stdout
     except subprocess.TimeoutExpired as late:
         printed = late.stdout or b""
@@ -1219,31 +1311,58 @@ def _nonce(parser: argparse.ArgumentParser) -> None:
 
 
 SHELL_COMMANDS = (
-    Command("record", "Record a request now, or say how to record a session",
-            'hermes cassette record login --query "Which port does the auth server bind?"', _record_arguments, _record),
-    Command("pin", "Add a fact that a good answer must contain, or remove one",
-            "hermes cassette pin login auth.py", _pin_arguments, _pin),
-    Command("run", "Replay a cassette against a model and print the verdict",
-            "hermes cassette run login --model gpt-oss:20b", _run_arguments, _run),
+    Command(
+        "record",
+        "Record a request now, or say how to record a session",
+        'hermes cassette record login --query "Which port does the auth server bind?"',
+        _record_arguments,
+        _record,
+    ),
+    Command(
+        "pin",
+        "Add a fact that a good answer must contain, or remove one",
+        "hermes cassette pin login auth.py",
+        _pin_arguments,
+        _pin,
+    ),
+    Command(
+        "run",
+        "Replay a cassette against a model and print the verdict",
+        "hermes cassette run login --model gpt-oss:20b",
+        _run_arguments,
+        _run,
+    ),
     Command("list", "List the cassettes", "hermes cassette list", _json_argument, _list),
     Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, _show),
     Command("rm", "Remove a cassette and its runs", "hermes cassette rm login", _remove_arguments, _remove),
-    Command("rename", "Give a cassette another name", "hermes cassette rename login login-port",
-            _rename_arguments, _rename),
-    Command("doctor", "Say what is installed, what it found, and what to do", "hermes cassette doctor",
-            _nothing, _doctor),
-)  # fmt: skip
+    Command(
+        "rename", "Give a cassette another name", "hermes cassette rename login login-port", _rename_arguments, _rename
+    ),
+    Command(
+        "doctor", "Say what is installed, what it found, and what to do", "hermes cassette doctor", _nothing, _doctor
+    ),
+)
 
 SESSION_COMMANDS = (
-    Command("record", "Record this session's next turn", "/cassette record login",
-            _session_record_arguments, _session_record),
+    Command(
+        "record",
+        "Record this session's next turn",
+        "/cassette record login",
+        _session_record_arguments,
+        _session_record,
+    ),
     Command("stop", "Cancel a recording that has not been saved", "/cassette stop", _nothing, _session_stop),
-    Command("status", "Show what this session is doing, and the outcome of the last save",
-            "/cassette status", _nothing, _session_status),
+    Command(
+        "status",
+        "Show what this session is doing, and the outcome of the last save",
+        "/cassette status",
+        _nothing,
+        _session_status,
+    ),
     Command("pin", "Add a fact that a good answer must contain", "/cassette pin login auth.py", _pin_arguments, _pin),
     Command("list", "List the cassettes", "/cassette list", _json_argument, _list),
     Command("ping", argparse.SUPPRESS, "", _nonce, _session_ping),
-)  # fmt: skip
+)
 
 
 # --- the doors ----------------------------------------------------------------------------------------
@@ -1254,9 +1373,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="cassette_command", metavar="COMMAND", required=True)
     for command in SHELL_COMMANDS:
         one = commands.add_parser(
-            command.name, help=command.help, description=f"{command.help}.",
-            epilog=f"example: {command.example}",
-        )  # fmt: skip
+            command.name, help=command.help, description=f"{command.help}.", epilog=f"example: {command.example}"
+        )
         command.arguments(one)
         one.set_defaults(cassette_run=command.run)
 

@@ -196,7 +196,9 @@ def check_replayable(request: str) -> None:
         which requests are compared, or cannot be recorded.
     """
     if check_recordable(request) != request:
-        raise CassetteError("the request has blanks around it or CR line ends, so no session could match it: correct it")
+        raise CassetteError(
+            "the request has blanks around it or CR line ends, so no session could match it: correct it"
+        )
     if request[0] in "/!":
         raise CassetteError(
             f"a request that starts with {request[0]!r} cannot be replayed: Hermes would take it for a command"
@@ -296,7 +298,7 @@ class Turn(NamedTuple):
     platform: str
     model: str
     parent: str
-    earlier: int              #: messages of the conversation before this turn's request
+    earlier: int  #: messages of the conversation before this turn's request
 
 
 class Plugin:
@@ -308,7 +310,7 @@ class Plugin:
         self.run_arm = environ.get(RUN_VARIABLE, "")
         self.record_arm = environ.get(RECORD_VARIABLE, "")
         self.bindings = Bindings(locked=bool(self.run_arm))
-        self.foreground = ""      # the session of this process's last turn of a person
+        self.foreground = ""  # the session of this process's last turn of a person
         self._pending: dict[str, Any] | None = None  # a recording whose session is not known yet
         self._close_claims_of_a_reload()
 
@@ -334,24 +336,42 @@ class Plugin:
     # the host's callbacks
 
     def pre_llm_call(
-        self, session_id: str = "", turn_id: str = "", user_message: Any = "", is_first_turn: bool = False,
-        model: str = "", platform: str = "", parent_session_id: str = "", conversation_history: Any = None, **_: Any,
-    ) -> None:  # fmt: skip
+        self,
+        session_id: str = "",
+        turn_id: str = "",
+        user_message: Any = "",
+        is_first_turn: bool = False,
+        model: str = "",
+        platform: str = "",
+        parent_session_id: str = "",
+        conversation_history: Any = None,
+        **_: Any,
+    ) -> None:
         """A turn starts: claim what waits for it (Hermes's `pre_llm_call`)."""
         started = time.monotonic()
         try:
             turn = Turn(
-                str(session_id or ""), str(turn_id or ""), user_message, bool(is_first_turn), str(platform or ""),
-                str(model or ""), str(parent_session_id or ""), earlier_messages(conversation_history),
-            )  # fmt: skip
+                str(session_id or ""),
+                str(turn_id or ""),
+                user_message,
+                bool(is_first_turn),
+                str(platform or ""),
+                str(model or ""),
+                str(parent_session_id or ""),
+                earlier_messages(conversation_history),
+            )
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
             log.warning("session-cassettes could not look at a turn: %s", error)
 
     def post_llm_call(
-        self, session_id: str = "", turn_id: str = "", assistant_response: Any = "",
-        conversation_history: Any = None, **_: Any,
-    ) -> None:  # fmt: skip
+        self,
+        session_id: str = "",
+        turn_id: str = "",
+        assistant_response: Any = "",
+        conversation_history: Any = None,
+        **_: Any,
+    ) -> None:
         """A turn ended with an answer: keep what was bound to it (Hermes's `post_llm_call`)."""
         try:
             answer = assistant_response if isinstance(assistant_response, str) else ""
@@ -587,9 +607,7 @@ class Plugin:
         except CassetteError as error:
             return self._recording_fails(recording, str(error))
         if turn.earlier:
-            recording.faults.append(
-                "the request came in the middle of a conversation, which a replay starts without"
-            )
+            recording.faults.append("the request came in the middle of a conversation, which a replay starts without")
         self.bindings.record(recording)
         self._note(recording, "recording", "")
 
@@ -617,12 +635,16 @@ class Plugin:
         slots = recording.close()
         self.bindings.drop_recording(recording)
         try:
-            cassette = make_cassette(recording, slots, answer.strip(), session_cwd(self.ctx, session), self.facts.plugin)
+            cassette = make_cassette(
+                recording, slots, answer.strip(), session_cwd(self.ctx, session), self.facts.plugin
+            )
             store = self.store()
             store.prepare()
             store.save(cassette, recording.overwrite, keep_pins=True)
         except Exception as error:
-            text = str(error) if isinstance(error, CassetteError) else f"internal error: {type(error).__name__}: {error}"
+            text = (
+                str(error) if isinstance(error, CassetteError) else f"internal error: {type(error).__name__}: {error}"
+            )
             return self._note(recording, "not saved", text)
         self._note(recording, "saved", saved_text(cassette))
 
@@ -634,9 +656,13 @@ class Plugin:
         """Leave a recording's state where a later process finds it."""
         store = self.store()
         value = {
-            "state": state, "name": recording.name, "overwrite": recording.overwrite,
-            "created": time.time(), "text": text, "session": recording.session,
-        }  # fmt: skip
+            "state": state,
+            "name": recording.name,
+            "overwrite": recording.overwrite,
+            "created": time.time(),
+            "text": text,
+            "session": recording.session,
+        }
         path = store.ledger_path(recording.arm) if recording.arm else store.recording_path(recording.session)
         try:
             store.prepare()
@@ -686,8 +712,13 @@ def parse_state(data: bytes, file: str) -> dict[str, Any]:
 def armed_state(session: str, name: str, overwrite: bool) -> dict[str, Any]:
     """The state of a session whose next turn is to be recorded."""
     return {
-        "state": "armed", "session": session, "name": name, "overwrite": overwrite, "created": time.time(), "text": "",
-    }  # fmt: skip
+        "state": "armed",
+        "session": session,
+        "name": name,
+        "overwrite": overwrite,
+        "created": time.time(),
+        "text": "",
+    }
 
 
 def arm_session(store: Store, session: str, name: str, overwrite: bool = False) -> None:
@@ -753,12 +784,20 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
-        name=recording.name, request=recording.request, answer=answer, model=recording.model,
-        cwd=cwd, cwd_aliases=aliases,
+        name=recording.name,
+        request=recording.request,
+        answer=answer,
+        model=recording.model,
+        cwd=cwd,
+        cwd_aliases=aliases,
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        host=host, calls=tuple(calls), not_kept=tuple(not_kept), snapshot=snapshot,
-        warnings=tuple(warnings), plugin=plugin,
-    )  # fmt: skip
+        host=host,
+        calls=tuple(calls),
+        not_kept=tuple(not_kept),
+        snapshot=snapshot,
+        warnings=tuple(warnings),
+        plugin=plugin,
+    )
 
 
 def judge_calls(slots: Sequence[Slot]) -> tuple[list[Call], list[str], list[str]]:
@@ -791,9 +830,13 @@ def _why_not(slot: Slot, turn_bytes: int, foreign: bool) -> str | None:
     if is_guard_stub(slot.tool, slot.result):
         return "the result is only Hermes's notice of a repeated call"
     return keep_verdict(
-        slot.tool, slot.args, slot.result,
-        turn_bytes=turn_bytes, foreign_terminal_seen=foreign, windows=sys.platform == "win32",
-    )  # fmt: skip
+        slot.tool,
+        slot.args,
+        slot.result,
+        turn_bytes=turn_bytes,
+        foreign_terminal_seen=foreign,
+        windows=sys.platform == "win32",
+    )
 
 
 _write_json = json.JSONEncoder(allow_nan=False).encode

@@ -18,17 +18,7 @@ from collections import OrderedDict
 from difflib import SequenceMatcher
 from typing import Any, Callable, Iterable, Mapping
 
-from .cassette_store import (
-    CALL_LIMIT,
-    REPLAY_LIMIT,
-    Answered,
-    Arm,
-    Call,
-    Cassette,
-    Facts,
-    Host,
-    Ledger,
-)
+from .cassette_store import CALL_LIMIT, REPLAY_LIMIT, Answered, Arm, Call, Cassette, Facts, Host, Ledger
 from .snapshot import Workspace
 from .synth_search import Miss, Synthesizer, coerce_args, learn
 
@@ -169,7 +159,11 @@ def _plain(args: Any) -> Any:
 #: `detail` and `char_limit`, which the older ones do not have.
 DEFAULTS: dict[str, dict[str, Any]] = {
     "terminal": {
-        "background": False, "timeout": 180, "workdir": None, "pty": False, "notify_on_complete": False,
+        "background": False,
+        "timeout": 180,
+        "workdir": None,
+        "pty": False,
+        "notify_on_complete": False,
         "watch_patterns": None,
     },
     "web_search": {"limit": 5},
@@ -177,10 +171,17 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "skill_view": {"file_path": None},
     "skills_list": {"category": None},
     "session_search": {
-        "query": None, "limit": 3, "sort": None, "session_id": None, "around_message_id": None, "window": 5,
-        "role_filter": None, "profile": None, "detail": "adaptive",
+        "query": None,
+        "limit": 3,
+        "sort": None,
+        "session_id": None,
+        "around_message_id": None,
+        "window": 5,
+        "role_filter": None,
+        "profile": None,
+        "detail": "adaptive",
     },
-}  # fmt: skip
+}
 
 #: Which arguments of a tool are paths.
 PATH_ARGS = {"read_file": ("path",), "search_files": ("path",), "terminal": ("workdir",)}
@@ -235,26 +236,33 @@ class Replay:
     """
 
     def __init__(
-        self, arm: Arm, turn: str, session: str, model: str, facts: Facts,
-        cassette: Cassette | None, workspace: Workspace | None, error: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        arm: Arm,
+        turn: str,
+        session: str,
+        model: str,
+        facts: Facts,
+        cassette: Cassette | None,
+        workspace: Workspace | None,
+        error: str = "",
+    ) -> None:
         self.arm, self.turn, self.model, self.facts = arm, turn, model, facts
         self.sessions = [session]
         self.live = 0
         self.errors = [error] if error else []
         self.evicted = False
         self._lock = threading.Lock()
-        self._arrivals = itertools.count()    # every call that came, logged or not
+        self._arrivals = itertools.count()  # every call that came, logged or not
         self._logged = 0
         self._calls: list[Answered | tuple[str, Any]] = []  # (tool, arguments) until it is answered
-        self._asked: dict[str, int] = {}      # call key -> how often it was asked
+        self._asked: dict[str, int] = {}  # call key -> how often it was asked
         self._truncated = False
         self._finished = False
         self._cassette = cassette
         self._host = cassette.host if cassette else Host()
         self._workspace = workspace
         self._index: dict[str, list[int]] = {}  # call key -> recorded calls, in order
-        self._keys: dict[str, str] = {}         # a recorded call, word for word -> its call key
+        self._keys: dict[str, str] = {}  # a recorded call, word for word -> its call key
         self._synth: Synthesizer | None = None
         if cassette is not None:
             self._load(cassette)
@@ -321,9 +329,7 @@ class Replay:
             return Answered(tool, plain, "miss", reason=str(miss)), MISS
         return Answered(tool, plain, "synthesized"), text
 
-    def _hit(
-        self, tool: str, plain: Any, key: str, recorded: list[int], cassette: Cassette
-    ) -> tuple[Answered, Any]:
+    def _hit(self, tool: str, plain: Any, key: str, recorded: list[int], cassette: Cassette) -> tuple[Answered, Any]:
         with self._lock:
             self._asked[key] = nth = self._asked.get(key, 0) + 1
         number = recorded[min(nth, len(recorded)) - 1]
@@ -351,7 +357,9 @@ class Replay:
         """End the turn and return its ledger; later calls are misses outside it."""
         with self._lock:
             self._finished = True
-            calls = [one if isinstance(one, Answered) else Answered(*one, "miss", reason=PENDING) for one in self._calls]
+            calls = [
+                one if isinstance(one, Answered) else Answered(*one, "miss", reason=PENDING) for one in self._calls
+            ]
             if next(self._arrivals) != self._logged:
                 self.errors.append("a tool call came that could not be logged")
             if any(call.reason == PENDING for call in calls):
@@ -359,10 +367,19 @@ class Replay:
             if session and session not in self.sessions:
                 self.sessions.append(session)
         return Ledger(
-            arm=self.arm.id, turn=self.turn, sessions=tuple(self.sessions), model=self.model,
-            facts=self.facts, calls=tuple(self._explain(calls)), answer=answer, live=self.live,
-            finished=True, truncated=self._truncated, evicted=self.evicted, errors=tuple(self.errors),
-        )  # fmt: skip
+            arm=self.arm.id,
+            turn=self.turn,
+            sessions=tuple(self.sessions),
+            model=self.model,
+            facts=self.facts,
+            calls=tuple(self._explain(calls)),
+            answer=answer,
+            live=self.live,
+            finished=True,
+            truncated=self._truncated,
+            evicted=self.evicted,
+            errors=tuple(self.errors),
+        )
 
     def _explain(self, calls: list[Answered]) -> Iterable[Answered]:
         """Add to the first misses which recorded call came nearest."""
@@ -411,18 +428,24 @@ class Bindings:
     def __init__(self, locked: bool = False) -> None:
         self.locked = locked
         self._lock = threading.RLock()
-        self._busy = locked                                   # False: pass everything through
-        self._recordings: dict[str, Recording] = {}           # turn id -> its recording
+        self._busy = locked  # False: pass everything through
+        self._recordings: dict[str, Recording] = {}  # turn id -> its recording
         self._replays: OrderedDict[str, Replay] = OrderedDict()  # turn id -> its replay, oldest first
         self._closed: OrderedDict[str, None] = OrderedDict()  # ids of sessions (or turns) that held a replay
-        self._seen: OrderedDict[str, None] = OrderedDict()    # turns with live calls, oldest first
+        self._seen: OrderedDict[str, None] = OrderedDict()  # turns with live calls, oldest first
 
     # the callback
 
     def tool_execution(
-        self, tool_name: str = "", args: Any = None, next_call: Any = None, turn_id: str = "",
-        session_id: str = "", tool_call_id: str = "", **_: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        tool_name: str = "",
+        args: Any = None,
+        next_call: Any = None,
+        turn_id: str = "",
+        session_id: str = "",
+        tool_call_id: str = "",
+        **_: Any,
+    ) -> Any:
         """Answer, record or pass on one tool call (Hermes's `tool_execution`)."""
         try:
             # The mark comes before the look-up: a claim that lands in between

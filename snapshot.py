@@ -26,15 +26,12 @@ from fnmatch import translate
 from functools import cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from .cassette_store import (
-    RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile,
-)
+from .cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile
 
 #: Tools whose results are kept; `terminal` has a rule of its own.
-KEPT_TOOLS = frozenset({
-    "read_file", "search_files", "web_search", "web_extract",
-    "skill_view", "skills_list", "session_search",
-})
+KEPT_TOOLS = frozenset(
+    {"read_file", "search_files", "web_search", "web_extract", "skill_view", "skills_list", "session_search"}
+)
 #: Files over this many bytes on disk are not kept.
 FILE_LIMIT = 512 * 1024
 #: Kept texts beyond this many bytes of UTF-8 together are not kept.
@@ -43,11 +40,27 @@ SNAPSHOT_LIMIT = 8 * 1024 * 1024
 SKIPPED_PATHS_LIMIT = 500
 #: File names, in lower case, that speak of secrets.
 SECRET_NAMES = (
-    "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "*.keystore",
-    "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
-    "credentials", "credentials.*", "*.env",
-    "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml",
-    "auth.json", "token.json", "tokens.json",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.kdbx",
+    "*.keystore",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "credentials",
+    "credentials.*",
+    "*.env",
+    "secrets.json",
+    "secrets.yaml",
+    "secrets.yml",
+    "secrets.toml",
+    "auth.json",
+    "token.json",
+    "tokens.json",
 )
 
 
@@ -86,8 +99,9 @@ class Workspace:
     `home` is what `~` stands for; when it is empty, a `~` path is not usable.
     """
 
-    def __init__(self, root: str, aliases: tuple[str, ...] = (), windows: bool = False, fold_case: bool = False,
-                 home: str = "") -> None:
+    def __init__(
+        self, root: str, aliases: tuple[str, ...] = (), windows: bool = False, fold_case: bool = False, home: str = ""
+    ) -> None:
         self.root, self.aliases, self.home = root, aliases, home
         self.windows, self.fold_case = windows, fold_case
         places = (self._place(spelling, _Place("", ())) for spelling in (root, *aliases))
@@ -100,7 +114,7 @@ class Workspace:
         real = os.path.realpath(root)
         # macOS keeps /tmp and /var in /private, and tools name them either way.
         private = sys.platform == "darwin" and real.startswith("/private/")
-        short = real[len("/private"):] if private else real
+        short = real[len("/private") :] if private else real
         aliases = tuple(dict.fromkeys(form for form in (real, short) if form != root))
         return cls(root, aliases, os.name == "nt", _folds_case(real), os.path.expanduser("~"))
 
@@ -148,9 +162,8 @@ class Workspace:
     def _inside(self, place: _Place) -> str | None:
         """Return what of `place` lies below a root, None when it is below none."""
         for root in self._roots:
-            head, tail = place.names[:len(root.names)], place.names[len(root.names):]
-            if place.anchor == root.anchor and (
-                    head == root.names or self._same(head, root.names)):
+            head, tail = place.names[: len(root.names)], place.names[len(root.names) :]
+            if place.anchor == root.anchor and (head == root.names or self._same(head, root.names)):
                 return "/".join(tail)
         return None
 
@@ -245,8 +258,7 @@ def _folds_case(folder: str) -> bool:
 _PLAIN_COMMANDS = frozenset({"cat", "type", "dir", "ls", "rg"})
 _GIT_COMMANDS = frozenset({"log", "show", "diff"})
 #: git options that write a file or start a program (gpg, a pager, a diff driver).
-_GIT_ACTS = ("--output", "--ext-diff", "--textconv", "--show-signature",
-             "--alternate-refs", "--exec-path", "--help")
+_GIT_ACTS = ("--output", "--ext-diff", "--textconv", "--show-signature", "--alternate-refs", "--exec-path", "--help")
 #: Whole git options that begin like one above, and are harmless.
 _GIT_HARMLESS = ("--text",)
 #: ripgrep options that start a program; `-z` starts gzip and its kin.
@@ -265,7 +277,8 @@ _POSIX_PIECE = _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\."
 # Windows may mean Git Bash, cmd or PowerShell: only what all three read alike.
 _WINDOWS_PIECE = (
     r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"]|\Z)"
-    r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\"")
+    r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\""
+)
 #: PowerShell takes curly quotes for quotes.
 _CURLY = "[\u2018-\u201f]"
 _LOOSE_WORDS = r"[\s'\",]+"
@@ -280,8 +293,9 @@ class _Word(NamedTuple):
     wild: bool
 
 
-def keep_verdict(tool: str, args: object, result: object, *, turn_bytes: int,
-                 foreign_terminal_seen: bool, windows: bool = False) -> str | None:
+def keep_verdict(
+    tool: str, args: object, result: object, *, turn_bytes: int, foreign_terminal_seen: bool, windows: bool = False
+) -> str | None:
     """Say why a result is not kept; None when it is.
 
     :param turn_bytes: the bytes of this turn's results kept so far (`result_bytes`).
@@ -388,7 +402,7 @@ def _words(command: str, windows: bool) -> list[_Word] | None:
         word = _word(command, position, pieces)
         end = position + len(word.raw)
         # A word that ends at anything but a blank met an operator.
-        if not word.raw or word.raw[0] == "#" or command[end:end + 1] not in ("", " ", "\t"):
+        if not word.raw or word.raw[0] == "#" or command[end : end + 1] not in ("", " ", "\t"):
             return None
         words.append(word)
         position = blanks.match(command, end).end()  # type: ignore[union-attr]
@@ -474,13 +488,14 @@ def _names_option(word: str, options: Iterable[str], harmless: Iterable[str]) ->
 
 _STUB_TEXTS = (
     "[hermes note: this result is byte-identical to ",
-    "[Tool execution cancelled", "[Tool execution skipped", "<persisted-output>",
+    "[Tool execution cancelled",
+    "[Tool execution skipped",
+    "<persisted-output>",
 )
 _CUT_TEXT = r"\n\[Truncated: tool response was [\d,]+ chars\.[^\n]*\]\s*\Z"
 #: Longer results are not stubs: a stub repeats an argument at most.
 _STUB_LIMIT = 64 * 1024
-_PAYLOAD = ("content", "matches", "matches_text", "files", "counts", "results",
-            "data", "skills", "output")
+_PAYLOAD = ("content", "matches", "matches_text", "files", "counts", "results", "data", "skills", "output")
 
 
 def is_guard_stub(tool: str, result: object) -> bool:
@@ -507,8 +522,10 @@ def _may_be_stub(tool: str, result: str) -> bool:
     return (
         '"error"' in result
         or '"guardrail_refusal"' in result
-        or tool in ("read_file", "skill_view") and '"dedup"' in result
-        or tool == "terminal" and '"promoted_from_foreground"' in result
+        or tool in ("read_file", "skill_view")
+        and '"dedup"' in result
+        or tool == "terminal"
+        and '"promoted_from_foreground"' in result
         or result.rstrip().endswith("]")
     )
 
@@ -523,8 +540,7 @@ def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
     error = value.get("error")
     if not isinstance(error, str) or any(value.get(key) for key in _PAYLOAD):
         return False
-    return error.startswith(("BLOCKED", "Tool execution cancelled")) or isinstance(
-        value.get("guardrail"), Mapping)
+    return error.startswith(("BLOCKED", "Tool execution cancelled")) or isinstance(value.get("guardrail"), Mapping)
 
 
 _DECODER = json.JSONDecoder()
@@ -591,8 +607,9 @@ class IgnoreRules:
     :param start: the path from the folder down to where the search starts.
     """
 
-    def __init__(self, read: Callable[[str], str | None], has_git: Callable[[str], bool],
-                 in_git: bool = False, start: str = "") -> None:
+    def __init__(
+        self, read: Callable[[str], str | None], has_git: Callable[[str], bool], in_git: bool = False, start: str = ""
+    ) -> None:
         self._read, self._has_git, self._in_git = read, has_git, in_git
         self._start = start
         # Folder to what applies in it: (kind, where its paths start, rules), first wins.
@@ -709,8 +726,14 @@ class _Glob:
         self._stack: list[list[list[str]]] = [[[]]]
 
     def translate(self) -> str:
-        handlers = {"*": self._star, "[": self._set, "{": self._open,
-                    "}": self._close, ",": self._comma, "\\": self._escape}
+        handlers = {
+            "*": self._star,
+            "[": self._set,
+            "{": self._open,
+            "}": self._close,
+            ",": self._comma,
+            "\\": self._escape,
+        }
         while self._at < len(self._glob):
             char = self._next()
             if char in handlers:
@@ -730,7 +753,7 @@ class _Glob:
         return self._glob[self._at - 1]
 
     def _peek(self) -> str:
-        return self._glob[self._at:self._at + 1]
+        return self._glob[self._at : self._at + 1]
 
     def _push(self, token: str) -> None:
         self._tokens.append(token)
@@ -759,7 +782,7 @@ class _Glob:
             self._push(",")
 
     def _star(self) -> None:
-        before = self._glob[self._at - 2:self._at - 1] if self._at > 1 else ""
+        before = self._glob[self._at - 2 : self._at - 1] if self._at > 1 else ""
         if self._peek() != "*":
             return self._push("[^/]*")
         self._next()
@@ -917,8 +940,14 @@ def _strings(values: Iterable[Any]) -> Iterator[str]:
     return (value for value in values if isinstance(value, str) and value)
 
 
-def take_snapshot(calls: Iterable[Call], workspace: Workspace, *, redact: Redactor | None,
-                  deadline: float, now: Callable[[], float] = time.monotonic) -> Snapshot:
+def take_snapshot(
+    calls: Iterable[Call],
+    workspace: Workspace,
+    *,
+    redact: Redactor | None,
+    deadline: float,
+    now: Callable[[], float] = time.monotonic,
+) -> Snapshot:
     """Read and redact the workspace files that the calls named.
 
     The files are read in one daemon thread, so that a disk that hangs costs no
@@ -936,8 +965,7 @@ def take_snapshot(calls: Iterable[Call], workspace: Workspace, *, redact: Redact
     work = _Work(workspace, redact, take, lambda: now() >= deadline)
     # Hermes keeps its settings for a session in context variables.
     context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(work.run, names),
-                              name="cassette-snapshot", daemon=True)
+    thread = threading.Thread(target=context.run, args=(work.run, names), name="cassette-snapshot", daemon=True)
     if deadline > now():
         thread.start()
         thread.join(min(max(0.0, deadline - now()), threading.TIMEOUT_MAX))
@@ -1001,8 +1029,7 @@ class _Skip(Exception):
 class _Work:
     """The reading of one snapshot, in the thread that may be left behind."""
 
-    def __init__(self, workspace: Workspace, redact: Redactor, take: _Take,
-                 late: Callable[[], bool]) -> None:
+    def __init__(self, workspace: Workspace, redact: Redactor, take: _Take, late: Callable[[], bool]) -> None:
         self._workspace, self._redact = workspace, redact
         self._take, self._late = take, late
 
@@ -1072,11 +1099,21 @@ def _inside_git(root: str) -> bool:
 #: What a link, or a file where a folder should be, makes of an open.
 _LINK_ERRORS = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EMLINK})
 _GONE_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
-_READ_FLAGS = (os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-               | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
-               | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0))
-_FOLDER_FLAGS = (getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
-                 | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+_READ_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOINHERIT", 0)
+)
+_FOLDER_FLAGS = (
+    getattr(os, "O_PATH", os.O_RDONLY)
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 _HIDDEN_ATTRIBUTE = 2  # FILE_ATTRIBUTE_HIDDEN of Windows
 #: How many folders stay open, and how deep a file may lie.
 _OPEN_FOLDERS = 64
@@ -1177,7 +1214,7 @@ class _Folder:
             raise _Skip("link out of the folder")
         if os.path.islink(real):  # realpath gives up on links that go in a circle
             raise _Skip("unreadable")
-        return real[len(head):].replace(os.sep, "/")
+        return real[len(head) :].replace(os.sep, "/")
 
     def _walk_to(self, path: str) -> tuple[int, os.stat_result]:
         """Open a file name by name; links raise an OSError of `_LINK_ERRORS`."""
@@ -1205,8 +1242,7 @@ class _Folder:
         for name in names:
             above, walked = walked, f"{walked}/{name}" if walked else name
             if walked not in self._open_folders:
-                self._open_folders[walked] = os.open(
-                    name, _FOLDER_FLAGS, dir_fd=self._open_folders[above])
+                self._open_folders[walked] = os.open(name, _FOLDER_FLAGS, dir_fd=self._open_folders[above])
         return self._open_folders[walked]
 
     def _by_path(self, path: str) -> tuple[int, os.stat_result]:
@@ -1221,8 +1257,7 @@ class _Folder:
             raise _Skip("changed while read")
         return descriptor, expected
 
-    def _content(self, opened: tuple[int, os.stat_result], limit: int,
-                 room: int) -> tuple[bytes, os.stat_result]:
+    def _content(self, opened: tuple[int, os.stat_result], limit: int, room: int) -> tuple[bytes, os.stat_result]:
         """Read what was opened, if it is what was expected; close it in any case."""
         descriptor, expected = opened
         try:

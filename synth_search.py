@@ -17,9 +17,7 @@ import time
 import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
-from typing import (
-    Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence,
-)
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence
 
 from .cassette_store import Call, Host, Snapshot, SnapshotFile
 from .snapshot import Workspace
@@ -62,9 +60,10 @@ DEADLINE = 10.0
 
 _OFFICE = frozenset({".ipynb", ".docx", ".xlsx"})
 _ANY_DOCUMENT = _OFFICE | frozenset(
-    ".doc .docm .ppt .pps .pot .pptx .pptm .ppsx .ppsm .xls .xlsm .xlsb "
-    ".odt .ods .odp .rtf .epub .pdf".split())
+    ".doc .docm .ppt .pps .pot .pptx .pptm .ppsx .ppsm .xls .xlsm .xlsb .odt .ods .odp .rtf .epub .pdf".split()
+)
 _DATABASES = frozenset({".db", ".sqlite", ".sqlite3"})
+
 
 class _F19:
     """Hermes 0.19: how it words its answers, and what a later family changes.
@@ -74,22 +73,22 @@ class _F19:
     """
 
     name = "0.19"
-    read_limit = 500            #: lines when the call names no limit
-    phantom = True              #: a final newline opens one more, empty line
-    cut = False                 #: lines pass `cut`, which ends each with a newline
-    counts_last = False         #: a last line without newline counts as a line
-    speaks = False              #: empty pages explain themselves
-    not_found = False           #: every read carries `not_found`
-    blank_path = False          #: a blank search path means "."
-    documents = _OFFICE         #: endings that `read_file` converts first
-    multiline = False           #: `\\n` in a pattern switches rg to multiline
-    probes = ""                 #: after no hit: "", "plain" or "paths"
-    splits = ""                 #: a missing path is several: "", "any" or "commas"
-    grep = "grep-bre"           #: dialect when ripgrep is missing
-    grep_root = "typed"         #: "typed", "absolute" or "pruned"
-    find = "files"              #: file listing: "files" or "entries"
-    hint_inside = False         #: the truncation remark is a key of the JSON
-    columns = 0                 #: bytes of one row that are printed; 0: all
+    read_limit = 500  #: lines when the call names no limit
+    phantom = True  #: a final newline opens one more, empty line
+    cut = False  #: lines pass `cut`, which ends each with a newline
+    counts_last = False  #: a last line without newline counts as a line
+    speaks = False  #: empty pages explain themselves
+    not_found = False  #: every read carries `not_found`
+    blank_path = False  #: a blank search path means "."
+    documents = _OFFICE  #: endings that `read_file` converts first
+    multiline = False  #: `\\n` in a pattern switches rg to multiline
+    probes = ""  #: after no hit: "", "plain" or "paths"
+    splits = ""  #: a missing path is several: "", "any" or "commas"
+    grep = "grep-bre"  #: dialect when ripgrep is missing
+    grep_root = "typed"  #: "typed", "absolute" or "pruned"
+    find = "files"  #: file listing: "files" or "entries"
+    hint_inside = False  #: the truncation remark is a key of the JSON
+    columns = 0  #: bytes of one row that are printed; 0: all
 
 
 class _F20(_F19):
@@ -161,15 +160,16 @@ def coerce_args(tool: str, args: Mapping[str, Any], hermes: str = "") -> dict[st
     return _coerced(tool, args, _family(hermes), _version(hermes))
 
 
-def _coerced(tool: str, args: Mapping[str, Any], family: Family,
-             version: tuple[int, int] | None) -> dict[str, Any]:
+def _coerced(tool: str, args: Mapping[str, Any], family: Family, version: tuple[int, int] | None) -> dict[str, Any]:
     if tool == "read_file":
         offset = _number(args.get("offset", 1), 1)
         from_the_end = offset < 0 and (version is None or version >= (0, 23))
         limit = _number(args.get("limit", family.read_limit), family.read_limit)
-        return {"path": args.get("path", ""),
-                "offset": offset if from_the_end else _least(offset, 1),
-                "limit": _most(_least(limit, 1), PAGE_LIMIT)}
+        return {
+            "path": args.get("path", ""),
+            "offset": offset if from_the_end else _least(offset, 1),
+            "limit": _most(_least(limit, 1), PAGE_LIMIT),
+        }
     if tool == "search_files":
         return _coerce_search(args, family)
     return dict(args)
@@ -182,17 +182,26 @@ def _coerce_search(args: Mapping[str, Any], family: Family) -> dict[str, Any]:
     target = args.get("target", "content")
     if isinstance(target, str):
         target = "files" if _ALIASES.get(target, target) == "files" else "content"
-    out = {"pattern": args.get("pattern", ""), "target": target, "path": path,
-           "limit": _least(_number(args.get("limit", 50), 50), 1),
-           "offset": _least(_number(args.get("offset", 0), 0), 0)}
+    out = {
+        "pattern": args.get("pattern", ""),
+        "target": target,
+        "path": path,
+        "limit": _least(_number(args.get("limit", 50), 50), 1),
+        "offset": _least(_number(args.get("offset", 0), 0), 0),
+    }
     if target == "files":
         order = args.get("order", "discovery") if family.find == "entries" else "discovery"
         return {**out, **_CONTENT_ONLY, "order": order}
     mode = args.get("output_mode", "content")
     if isinstance(mode, str) and mode not in ("files_only", "count"):
         mode = "content"
-    return {**out, "file_glob": args.get("file_glob") or None, "output_mode": mode,
-            "context": _context(args.get("context", 0)), "order": "discovery"}
+    return {
+        **out,
+        "file_glob": args.get("file_glob") or None,
+        "output_mode": mode,
+        "context": _context(args.get("context", 0)),
+        "order": "discovery",
+    }
 
 
 def _parsed(value: Any) -> Any:
@@ -212,7 +221,7 @@ def _number(value: Any, default: int) -> Any:
     try:
         return int(value)
     except OverflowError:
-        return value            # infinity: the live tool fails on it
+        return value  # infinity: the live tool fails on it
     except (TypeError, ValueError):
         return default
 
@@ -326,8 +335,7 @@ def _glob_regex(glob: str) -> str:
             depth -= 1
             out.append(")")
         else:
-            out.append({"*": "[^/]*", "?": "[^/]", ",": "|" if depth else ","}.get(
-                char, re.escape(char)))
+            out.append({"*": "[^/]*", "?": "[^/]", ",": "|" if depth else ","}.get(char, re.escape(char)))
         at += 1
     if depth:
         raise Miss(_BAD_GLOB.format(glob))
@@ -348,7 +356,7 @@ def _double_star(glob: str, at: int) -> tuple[str, int]:
 
 
 def _glob_class(glob: str, at: int) -> tuple[str, int]:
-    start = at + 2 if glob[at + 1:at + 2] in ("!", "^") else at + 1
+    start = at + 2 if glob[at + 1 : at + 2] in ("!", "^") else at + 1
     end = glob.find("]", start + 1)
     if end < 0 or "[" in glob[start:end] or "\\" in glob[start:end]:
         raise Miss(_BAD_GLOB.format(glob))
@@ -401,7 +409,8 @@ _BINARY = frozenset(
     ".rar .xz .z .tgz .iso .exe .dll .so .dylib .bin .o .a .obj .lib .app .msi .deb .rpm .doc "
     ".docx .xls .xlsx .ppt .pptx .odt .ods .odp .ttf .otf .woff .woff2 .eot .pyc .pyo .class "
     ".jar .war .ear .node .wasm .rlib .sqlite .sqlite3 .db .mdb .idx .psd .ai .eps .sketch "
-    ".fig .xd .blend .3ds .max .swf .fla .lockb .dat .data".split())
+    ".fig .xd .blend .3ds .max .swf .fla .lockb .dat .data".split()
+)
 
 #: A page that is sent to a terminal loses these.
 _OSC = r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
@@ -433,7 +442,7 @@ def _cut_line(line: str) -> str:
     """Cut a line to the bytes that reach `read_file` at all."""
     if len(line) <= LINE_LIMIT:
         return line
-    return line.encode("utf-8", "surrogatepass")[:4 * LINE_LIMIT + 1].decode("utf-8", "replace")
+    return line.encode("utf-8", "surrogatepass")[: 4 * LINE_LIMIT + 1].decode("utf-8", "replace")
 
 
 def _split_lines(text: str) -> list[str]:
@@ -446,7 +455,7 @@ def _split_lines(text: str) -> list[str]:
 
 def _page_text(lines: Sequence[str], ends: bool, offset: int, end: int, family: Family) -> str:
     """Return lines `offset` to `end` as the live tool's shell prints them."""
-    page = lines[offset - 1:end]
+    page = lines[offset - 1 : end]
     if family.cut:
         text = "".join([_cut_line(line) + "\n" for line in page])
     else:
@@ -458,13 +467,17 @@ def _page_text(lines: Sequence[str], ends: bool, offset: int, end: int, family: 
 
 
 def _numbered(text: str, start: int) -> str:
-    return "\n".join([
-        f"{number}|{line if len(line) <= LINE_LIMIT else line[:LINE_LIMIT] + '... [truncated]'}"
-        for number, line in enumerate(text.split("\n"), start)])
+    return "\n".join(
+        [
+            f"{number}|{line if len(line) <= LINE_LIMIT else line[:LINE_LIMIT] + '... [truncated]'}"
+            for number, line in enumerate(text.split("\n"), start)
+        ]
+    )
 
 
-def _read_page(file: SnapshotFile, offset: int, limit: int, family: Family,
-               lines: Sequence[str] | None = None) -> dict[str, Any]:
+def _read_page(
+    file: SnapshotFile, offset: int, limit: int, family: Family, lines: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Return the decoded answer to one `read_file` call.
 
     :param lines: the file's lines when the caller has them at hand.
@@ -477,21 +490,20 @@ def _read_page(file: SnapshotFile, offset: int, limit: int, family: Family,
     text = _page_text(lines, ends, offset, end, family)
     if family.cut and not truncated and not ends and text.endswith("\n"):
         text = text[:-1]
-    out: dict[str, Any] = {"content": "", "total_lines": total, "file_size": file.size,
-                           "truncated": False}
+    out: dict[str, Any] = {"content": "", "total_lines": total, "file_size": file.size, "truncated": False}
     if family.speaks and file.size == 0:
         out["hint"] = "File is empty (0 bytes)."
     elif family.speaks and offset > total > 0:
-        out["hint"] = (f"Note: offset {offset} is beyond the end of the file ({total} lines "
-                       f"total). Retry with offset <= {total}.")
+        out["hint"] = (
+            f"Note: offset {offset} is beyond the end of the file ({total} lines total). Retry with offset <= {total}."
+        )
     else:
         shown = text[:-1] if not family.phantom and text.endswith("\n") else text
         out.update(content=_numbered(shown, offset), truncated=truncated)
         if not family.phantom and any(len(line) > LINE_LIMIT for line in text.split("\n")):
             out["truncated_lines"] = True
         if truncated:
-            out["hint"] = (f"Use offset={end + 1} to continue reading "
-                           f"(showing {offset}-{end} of {total} lines)")
+            out["hint"] = f"Use offset={end + 1} to continue reading (showing {offset}-{end} of {total} lines)"
     out.update(is_binary=False, is_image=False)
     if family.not_found:
         out["not_found"] = False
@@ -514,7 +526,8 @@ def _fit_budget(out: dict[str, Any], offset: int) -> None:
     out["hint"] = (
         f"Output truncated at the {READ_BUDGET:,}-char read budget after {count} line(s) "
         f"(showing lines {offset}-{following - 1} of {out['total_lines']}). "
-        f"Use offset={following} to continue.")
+        f"Use offset={following} to continue."
+    )
 
 
 def _add_remarks(out: dict[str, Any], limit: int, family: Family) -> None:
@@ -526,11 +539,16 @@ def _add_remarks(out: dict[str, Any], limit: int, family: Family) -> None:
             out["_hint"] = (
                 f"{blocks} unresolved git merge-conflict block(s) (<<<<<<< / ======= / >>>>>>>) "
                 "in this range. Resolve them (keep one side or combine, delete the markers) "
-                "before editing around them.")
+                "before editing around them."
+            )
     if out["file_size"] > LARGE_FILE and limit > 200 and out["truncated"]:
-        out.setdefault("_hint", (
-            f"This file is large ({out['file_size']:,} bytes). Consider reading only the section "
-            "you need with offset and limit to keep context usage efficient."))
+        out.setdefault(
+            "_hint",
+            (
+                f"This file is large ({out['file_size']:,} bytes). Consider reading only the section "
+                "you need with offset and limit to keep context usage efficient."
+            ),
+        )
 
 
 # === patterns: which lines ripgrep or GNU grep would find ===================================
@@ -633,8 +651,15 @@ class Matcher(NamedTuple):
 DIALECTS = ("rg", "grep-bre", "grep-ere")
 
 
-def compile_pattern(pattern: str, dialect: str, *, multiline: bool = False, ignore_case: bool = False,
-                    rg_major: int | None = None, utf8: bool = True) -> Matcher:
+def compile_pattern(
+    pattern: str,
+    dialect: str,
+    *,
+    multiline: bool = False,
+    ignore_case: bool = False,
+    rg_major: int | None = None,
+    utf8: bool = True,
+) -> Matcher:
     """Read `pattern` as the live tool would.
 
     :param dialect: "rg", "grep-bre" (`grep`) or "grep-ere" (`grep -E`), GNU grep in both cases.
@@ -661,22 +686,55 @@ def compile_pattern(pattern: str, dialect: str, *, multiline: bool = False, igno
 # --- helpers: sets of characters -----------------------------------------------------------------
 
 _ASCII_CLASSES = {
-    "alpha": "az AZ", "digit": "09", "alnum": "az AZ 09", "upper": "AZ", "lower": "az", "word": "az AZ 09 __",
-    "xdigit": "09 af AF", "punct": "!/ :@ [` {~", "graph": "!~", "ascii": "\0\x7f",
+    "alpha": "az AZ",
+    "digit": "09",
+    "alnum": "az AZ 09",
+    "upper": "AZ",
+    "lower": "az",
+    "word": "az AZ 09 __",
+    "xdigit": "09 af AF",
+    "punct": "!/ :@ [` {~",
+    "graph": "!~",
+    "ascii": "\0\x7f",
 }
-_ASCII_SETS = {name: frozenset(chr(n) for span in spec.split() for n in range(ord(span[0]), ord(span[1]) + 1))
-               for name, spec in _ASCII_CLASSES.items()}
-_ASCII_SETS |= {"blank": frozenset(" \t"), "space": frozenset(" \t\n\v\f\r"), "print": _ASCII_SETS["graph"] | {" "},
-                "cntrl": frozenset(map(chr, range(32))) | {"\x7f"}}
+_ASCII_SETS = {
+    name: frozenset(chr(n) for span in spec.split() for n in range(ord(span[0]), ord(span[1]) + 1))
+    for name, spec in _ASCII_CLASSES.items()
+}
+_ASCII_SETS |= {
+    "blank": frozenset(" \t"),
+    "space": frozenset(" \t\n\v\f\r"),
+    "print": _ASCII_SETS["graph"] | {" "},
+    "cntrl": frozenset(map(chr, range(32))) | {"\x7f"},
+}
 _WHITE_SPACE = frozenset({*" \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000", *map(chr, range(0x2000, 0x200B))})
 #: Circled and squared letters: Alphabetic to Unicode though their category is a symbol.
 _OTHER_ALPHABETIC = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 _CATEGORIES = {
-    "letter": "L", "uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt", "modifierletter": "Lm",
-    "otherletter": "Lo", "mark": "M", "nonspacingmark": "Mn", "spacingmark": "Mc", "enclosingmark": "Me",
-    "number": "N", "decimalnumber": "Nd", "letternumber": "Nl", "othernumber": "No", "punctuation": "P",
-    "symbol": "S", "mathsymbol": "Sm", "currencysymbol": "Sc", "modifiersymbol": "Sk", "othersymbol": "So",
-    "separator": "Z", "spaceseparator": "Zs", "connectorpunctuation": "Pc", "control": "Cc",
+    "letter": "L",
+    "uppercaseletter": "Lu",
+    "lowercaseletter": "Ll",
+    "titlecaseletter": "Lt",
+    "modifierletter": "Lm",
+    "otherletter": "Lo",
+    "mark": "M",
+    "nonspacingmark": "Mn",
+    "spacingmark": "Mc",
+    "enclosingmark": "Me",
+    "number": "N",
+    "decimalnumber": "Nd",
+    "letternumber": "Nl",
+    "othernumber": "No",
+    "punctuation": "P",
+    "symbol": "S",
+    "mathsymbol": "Sm",
+    "currencysymbol": "Sc",
+    "modifiersymbol": "Sk",
+    "othersymbol": "So",
+    "separator": "Z",
+    "spaceseparator": "Zs",
+    "connectorpunctuation": "Pc",
+    "control": "Cc",
 }
 _CATEGORIES |= {short.lower(): short for short in _CATEGORIES.values()}
 del _CATEGORIES["sc"]  # "Script" to older versions
@@ -695,8 +753,12 @@ def _unicode_word(char: str) -> bool:
     if char < "\x80":
         return char in _ASCII_SETS["word"]
     category = _category(char)
-    return (category[0] in "LM" or category in ("Nd", "Nl", "Pc") or char in "\u200c\u200d"
-            or any(a <= ord(char) <= b for a, b in _OTHER_ALPHABETIC))
+    return (
+        category[0] in "LM"
+        or category in ("Nd", "Nl", "Pc")
+        or char in "\u200c\u200d"
+        or any(a <= ord(char) <= b for a, b in _OTHER_ALPHABETIC)
+    )
 
 
 def _unicode_digit(char: str) -> bool:
@@ -725,17 +787,23 @@ def _glibc_class(name: str) -> Test:
         if name in ("alpha", "alnum") or (name in ("upper", "lower") and not _glibc_word(char)):
             return _glibc_word(char)
         raise Untranslatable(f"whether [:{name}:] holds U+{ord(char):04X} depends on the C library")
+
     return test
 
 
 def _glibc_range(first: str, last: str) -> Test:
     """Return a range of ASCII letters or digits, among which some locales sort other Latin letters."""
+
     def test(char: str) -> bool:
         sorted_apart = _category(char)[0] in "PSZ" or "\u3000" < char < "\ua000"
-        if char >= "\x80" and (not sorted_apart or any(map(str.isalnum, unicodedata.normalize("NFKD", char)))
-                               and not "\u3400" <= char < "\ua000"):
+        if char >= "\x80" and (
+            not sorted_apart
+            or any(map(str.isalnum, unicodedata.normalize("NFKD", char)))
+            and not "\u3400" <= char < "\ua000"
+        ):
             raise Untranslatable(f"whether a range holds U+{ord(char):04X} depends on the locale")
         return first <= char <= last
+
     return test
 
 
@@ -766,35 +834,42 @@ def _fold_orbits() -> dict[str, tuple[str, ...]]:
 
 def _folding(test: Test, unicode: bool) -> Test:
     """Return the set closed under case: Unicode's simple folding, or ASCII's."""
+
     def closed(char: str) -> bool:
         if not unicode:
             return test(char) or (char < "\x80" and test(char.swapcase()))
         if char in "\u0390\u1fd3\u03b0\u1fe3\ufb05\ufb06":
             raise Untranslatable(f"the case of U+{ord(char):04X} depends on the tool's Unicode version")
         return any(test(other) for other in _fold_orbits().get(char, (char,)))
+
     return closed
 
 
 #: Characters that are new, or of another category, in Unicode 14 to 17 as against 13, as hexadecimal
 #: borders: a code point with an odd number of borders at or below it is one of them.
-_NEWER = tuple(int(border, 16) for border in (
-    "61d 61e 870 8a0 8b5 8b6 8c8 8d3 c3c c3d c5d c5e cdd cde cf3 cf4 ece ecf 170d 170e 1715 1720 1734 "
-    "1735 180f 1810 1ac1 1acf 1b4c 1b50 1b7d 1b80 1c89 1c8b 1dfa 1dfb 20c0 20c1 2427 242a 2c2f 2c30 2c5f "
-    "2c60 2e53 2e5e 2ffc 3000 31e4 31f0 9ffd a000 a7c0 a7c2 a7cb a7f5 fbc2 fbc3 fd40 fd50 fdcf fdd0 fdfe "
-    "fe00 10570 105f4 10780 107bb 10d40 113e3 116b9 11747 11ab0 11bfa 11f00 11f5b 12f90 12ff3 1342f 143fb "
-    "16100 1613a 16a70 16aca 16d40 16d7a 18cff 18d00 1aff0 1b156 1cc00 1cfc4 1d1e9 1d2d4 1df00 1e090 "
-    "1e290 1e2af 1e4d0 1e7ff 1f6dc 1f6e0 1f774 1f780 1f7d9 1f7da 1f7f0 1f7f1 1f8b2 1f8c2 1f979 1f97a "
-    "1f9cc 1f9cd 1fa75 1fa78 1fa7b 1fa7d 1fa87 1fa90 1faa9 1fab0 1fab7 1fac0 1fac3 1fad0 1fad7 1faf9 "
-    "1fbcb 1fbf0 2a6de 2a6e0 2b735 2b73a 2ebf0 2ee5e 31350 323b0 "
-).split())
+_NEWER = tuple(
+    int(border, 16)
+    for border in (
+        "61d 61e 870 8a0 8b5 8b6 8c8 8d3 c3c c3d c5d c5e cdd cde cf3 cf4 ece ecf 170d 170e 1715 1720 1734 "
+        "1735 180f 1810 1ac1 1acf 1b4c 1b50 1b7d 1b80 1c89 1c8b 1dfa 1dfb 20c0 20c1 2427 242a 2c2f 2c30 2c5f "
+        "2c60 2e53 2e5e 2ffc 3000 31e4 31f0 9ffd a000 a7c0 a7c2 a7cb a7f5 fbc2 fbc3 fd40 fd50 fdcf fdd0 fdfe "
+        "fe00 10570 105f4 10780 107bb 10d40 113e3 116b9 11747 11ab0 11bfa 11f00 11f5b 12f90 12ff3 1342f 143fb "
+        "16100 1613a 16a70 16aca 16d40 16d7a 18cff 18d00 1aff0 1b156 1cc00 1cfc4 1d1e9 1d2d4 1df00 1e090 "
+        "1e290 1e2af 1e4d0 1e7ff 1f6dc 1f6e0 1f774 1f780 1f7d9 1f7da 1f7f0 1f7f1 1f8b2 1f8c2 1f979 1f97a "
+        "1f9cc 1f9cd 1fa75 1fa78 1fa7b 1fa7d 1fa87 1fa90 1faa9 1fab0 1fab7 1fac0 1fac3 1fad0 1fad7 1faf9 "
+        "1fbcb 1fbf0 2a6de 2a6e0 2b735 2b73a 2ebf0 2ee5e 31350 323b0 "
+    ).split()
+)
 
 
 # --- helpers: ripgrep's dialect ------------------------------------------------------------------
 
 _PCRE2 = "\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
-_NEWLINE_NEW = ('rg: the literal "\\n" is not allowed in a regex\n'
-                "Consider enabling multiline mode with the --multiline flag (or -U for short).\n"
-                "When multiline mode is enabled, new line characters can be matched.")
+_NEWLINE_NEW = (
+    'rg: the literal "\\n" is not allowed in a regex\n'
+    "Consider enabling multiline mode with the --multiline flag (or -U for short).\n"
+    "When multiline mode is enabled, new line characters can be matched."
+)
 _NEWLINE_OLD = _NEWLINE_NEW.removeprefix("rg: ").replace('"\\n"', "'\"\\n\"'")
 _META = frozenset("\\.+*?()|[]{}^$#&-~")
 _CONTROLS = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
@@ -841,7 +916,7 @@ class _Rust:
 
     @property
     def char(self) -> str:
-        return self.shown[self.pos:self.pos + 1]
+        return self.shown[self.pos : self.pos + 1]
 
     def _bump(self, *, space: bool = True) -> bool:
         """Step over one character, and over space where the x flag says so; False at the end."""
@@ -875,10 +950,13 @@ class _Rust:
             raise Untranslatable("the tool's message about a pattern of several lines is not kept by the host")
         marks = [" "] * (len(self.shown) + 1)
         for first, last in filter(None, ((start, end), also)):
-            marks[first:max(last, first + 1)] = "^" * max(last - first, 1)
+            marks[first : max(last, first + 1)] = "^" * max(last - first, 1)
         pcre2 = message.startswith(("look-around", "backreferences"))
-        raise PatternError(f"{'' if self.old else 'rg: '}regex parse error:\n    {self.shown}\n"
-                           f"    {''.join(marks).rstrip()}\nerror: {message}{_PCRE2 if pcre2 else ''}", exact=not pcre2)
+        raise PatternError(
+            f"{'' if self.old else 'rg: '}regex parse error:\n    {self.shown}\n"
+            f"    {''.join(marks).rstrip()}\nerror: {message}{_PCRE2 if pcre2 else ''}",
+            exact=not pcre2,
+        )
 
     # Structure.
 
@@ -949,8 +1027,12 @@ class _Rust:
                     raise Untranslatable("the R flag")
                 self._fail("unrecognized flag", self.pos, self.pos + 1)
             if char in seen:
-                self._fail("flag negation operator repeated" if char == "-" else "duplicate flag",
-                           self.pos, self.pos + 1, (seen[char], seen[char] + 1))
+                self._fail(
+                    "flag negation operator repeated" if char == "-" else "duplicate flag",
+                    self.pos,
+                    self.pos + 1,
+                    (seen[char], seen[char] + 1),
+                )
             seen[char] = self.pos
             value = value and char != "-"
             if not self._bump(space=False):
@@ -974,7 +1056,7 @@ class _Rust:
             self.pos += 1
         if not self.char:
             self._fail("unclosed capture group name", self.pos, self.pos)
-        name = self.shown[start:self.pos]
+        name = self.shown[start : self.pos]
         if not name:
             self._fail("empty capture group name", start, start)
         if name in self.names:
@@ -1100,12 +1182,12 @@ class _Rust:
 
     def _assertion(self, char: str) -> Look:
         kind = char
-        following = self.shown[self.pos:self.pos + 2]
+        following = self.shown[self.pos : self.pos + 2]
         if char == "b" and not self.old and following[:1] == "{" and following[1:] in _BOUNDARY_START:
             end = self.shown.find("}", self.pos)
-            if self.shown[self.pos + 1:end] not in _BOUNDARIES:
+            if self.shown[self.pos + 1 : end] not in _BOUNDARIES:
                 raise Untranslatable("a word boundary of an unknown kind")
-            kind = _BOUNDARIES[self.shown[self.pos + 1:end]]
+            kind = _BOUNDARIES[self.shown[self.pos + 1 : end]]
             self.pos = end + 1
         if kind in "Blr":
             self._bytes_too()
@@ -1194,7 +1276,7 @@ class _Rust:
         operator = ""
         while True:
             self._space()
-            pair = self.shown[self.pos:self.pos + 2]
+            pair = self.shown[self.pos : self.pos + 2]
             if not self.char:
                 self._fail("unclosed character class", start, opened)
             elif self.char == "[":
@@ -1251,7 +1333,7 @@ class _Rust:
         end = self.shown.find(":", self.pos + 2)
         if not self.shown.startswith("[:", self.pos) or not self.shown.startswith(":]", end):
             return None
-        name = self.shown[self.pos + 2:end]
+        name = self.shown[self.pos + 2 : end]
         test = _ASCII_SETS.get(name.removeprefix("^"))
         if test is None:
             return None
@@ -1311,6 +1393,7 @@ class _Rust:
 
 # --- helpers: GNU grep's dialects ----------------------------------------------------------------
 
+
 def _read_grep(pattern: str, *, extended: bool) -> Node:
     """Parse a basic or extended expression; each line of it is one of several to match."""
     parsers = [_Grep(line, extended) for line in pattern.split("\n")]
@@ -1342,7 +1425,7 @@ class _Grep:
         """
         at = self.pos if at is None else at
         escaped = self.text.startswith("\\", at)
-        char = self.text[at + escaped:at + escaped + 1]
+        char = self.text[at + escaped : at + escaped + 1]
         if (char == "*" and not escaped) or (char and char in "(){|+?" and escaped != self.extended):
             return char
         return ""
@@ -1418,12 +1501,12 @@ class _Grep:
 
     def _counts(self, parts: list[Node]) -> bool:
         """Tell whether `{` opens an interval; otherwise it is a character."""
-        following = self.text[self.pos + 1:self.pos + 2]
+        following = self.text[self.pos + 1 : self.pos + 2]
         repeatable = bool(parts) and not isinstance(parts[-1], Look)
         if self._interval() and repeatable:
             return True
-        if repeatable and (following == "}" if self.extended else "," not in self.text[self.pos:]):
-            closes = self.extended or "\\}" in self.text[self.pos:]
+        if repeatable and (following == "}" if self.extended else "," not in self.text[self.pos :]):
+            closes = self.extended or "\\}" in self.text[self.pos :]
             self.errors.append("Invalid content of \\{\\}" if closes else "Unmatched \\{")
             return False
         # grep's two matchers agree on such a { behind something; which of them reads a pattern that
@@ -1510,7 +1593,7 @@ class _Grep:
                 self.errors.append("Unmatched [, [^, [:, [., or [=")
                 break
             tests.append(self._bracket_item())
-        body = self.text[start:self.pos]
+        body = self.text[start : self.pos]
         if not negated and body[:1] == body[-1:] == ":" and len(body) > 1:
             self.errors.append("character class syntax is [[:space:]], not [:space:]")
         self.pos += 1
@@ -1524,13 +1607,13 @@ class _Grep:
         if self.text.startswith("[:", self.pos):
             return self._bracket_class()
         self.pos += 1
-        if self.text[self.pos:self.pos + 1] != "-" or self.text[self.pos + 1:self.pos + 2] in ("]", ""):
+        if self.text[self.pos : self.pos + 1] != "-" or self.text[self.pos + 1 : self.pos + 2] in ("]", ""):
             return char.__eq__
         last = self.text[self.pos + 1]
         self.pos += 2
         if self._dash():
             raise Untranslatable("an unusual range")
-        if (last == "[" and self.text[self.pos:self.pos + 1] in (".", "=", ":")) or last == "-" or char == "-":
+        if (last == "[" and self.text[self.pos : self.pos + 1] in (".", "=", ":")) or last == "-" or char == "-":
             raise Untranslatable("an unusual range")
         return self._bracket_range(char, last)
 
@@ -1551,7 +1634,7 @@ class _Grep:
         end = self.text.find(":]", self.pos + 2)
         if end < 0:
             raise Untranslatable("a class that does not end")
-        name = self.text[self.pos + 2:end]
+        name = self.text[self.pos + 2 : end]
         if name not in _ASCII_SETS or name in ("word", "ascii"):
             raise Untranslatable(f"the class {name!r}")
         self.pos = end + 2
@@ -1582,8 +1665,9 @@ def _matcher(node: Node, multiline: bool, ascii_only: str, word: Test) -> Matche
     words = _words(node)
     sure = words is not None and not any(folded for _, folded in words)
     literal = words[0][0] if words and sure and len(words) == 1 else None
-    spans = multiline and any(leaf.kind in "Az" if isinstance(leaf, Look) else leaf.test("\n")
-                              for leaf in _leaves(node))
+    spans = multiline and any(
+        leaf.kind in "Az" if isinstance(leaf, Look) else leaf.test("\n") for leaf in _leaves(node)
+    )
     needles, spare, folded = _needles(node)
     return Matcher(node, literal, spans, needles, folded, sure, ascii_only, word, spare)
 
@@ -1737,8 +1821,14 @@ def _holds(look: Look, before: int, after: int) -> bool:
         return bool(after & (_EDGE | _NEWLINE_CHAR if look.kind == "$" else _EDGE))
     bit = _WORD if look.unicode else _ASCII_WORD
     left, right = bool(before & bit), bool(after & bit)
-    return {"b": left != right, "B": left == right, "<": right and not left, ">": left and not right,
-            "l": not left, "r": not right}[look.kind]
+    return {
+        "b": left != right,
+        "B": left == right,
+        "<": right and not left,
+        ">": left and not right,
+        "l": not left,
+        "r": not right,
+    }[look.kind]
 
 
 _BEYOND_ASCII = "[^\x00-\x7f]"
@@ -1836,8 +1926,16 @@ class _Automaton:
     empty list in `pending`, so that the inner loop needs no test: reading from it raises.
     """
 
-    def __init__(self, matcher: Matcher, alphabet: _Alphabet, deadline: float, *,
-                 reverse: bool = False, anchored: bool = False, spans: bool = False) -> None:
+    def __init__(
+        self,
+        matcher: Matcher,
+        alphabet: _Alphabet,
+        deadline: float,
+        *,
+        reverse: bool = False,
+        anchored: bool = False,
+        spans: bool = False,
+    ) -> None:
         self.alphabet, self.deadline = alphabet, deadline
         self.reverse, self.anchored, self.spans = reverse, anchored, spans
         self.size = len(alphabet.masks)
@@ -2129,8 +2227,13 @@ class _Search:
         if role not in self.automata:
             assert self.alphabet is not None
             self.automata[role] = _Automaton(
-                self.matcher, self.alphabet, self.deadline, reverse=role == "starts", spans=role != "line",
-                anchored=role == "end" or (role == "line" and _anchored(self.matcher.node)))
+                self.matcher,
+                self.alphabet,
+                self.deadline,
+                reverse=role == "starts",
+                spans=role != "line",
+                anchored=role == "end" or (role == "line" and _anchored(self.matcher.node)),
+            )
         return self.automata[role]
 
     def _spanned(self, text: str) -> Iterator[int]:
@@ -2201,16 +2304,21 @@ def _holding(hay: str, needles: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 # --- search_files ---------------------------------------------------------------
 
-_GROUPED = ("path-grouped: each file path on its own line, followed by indented "
-            "'<line>: <content>' rows for matches in that file")
-_MULTILINE_NOTE = ("Pattern contains \\n — multiline mode (-U) was enabled automatically "
-                   "so the regex can match across line boundaries.")
-_LINES_NOTE = ("0 results found. Note: search_files content search is line-oriented and does not "
-               "run ripgrep with -U/--multiline, so `\\n` in the regex does not match line breaks. "
-               "Use context=N to inspect neighboring lines, or escape as `\\\\n` when searching "
-               "for a literal backslash+n.")
-_OLD_RIPGREP = ("Exact modification-time order requires ripgrep 14 or newer; upgrade ripgrep or "
-                "use order='discovery'.")
+_GROUPED = (
+    "path-grouped: each file path on its own line, followed by indented "
+    "'<line>: <content>' rows for matches in that file"
+)
+_MULTILINE_NOTE = (
+    "Pattern contains \\n — multiline mode (-U) was enabled automatically "
+    "so the regex can match across line boundaries."
+)
+_LINES_NOTE = (
+    "0 results found. Note: search_files content search is line-oriented and does not "
+    "run ripgrep with -U/--multiline, so `\\n` in the regex does not match line breaks. "
+    "Use context=N to inspect neighboring lines, or escape as `\\\\n` when searching "
+    "for a literal backslash+n."
+)
+_OLD_RIPGREP = "Exact modification-time order requires ripgrep 14 or newer; upgrade ripgrep or use order='discovery'."
 
 #: What the live tool takes for a row of rg or grep, and how it reads one.
 _ROW = r"^([A-Za-z]:)?[^\s:][^\n]*?[:\-]\d|^[^\s:][^\s]*$"
@@ -2225,20 +2333,27 @@ _PRUNED = frozenset(
     ".git .hg .svn node_modules venv .venv site-packages dist-packages vendor third_party build "
     "dist target out coverage .next .turbo .parcel-cache .nuxt .svelte-kit .archive __pycache__ "
     ".cache .Trash .tox .nox .mypy_cache .pytest_cache .ruff_cache .npm .yarn .pnpm-store .gradle "
-    ".m2 .nuget backups backup .backups".split())
+    ".m2 .nuget backups backup .backups".split()
+)
 #: Reasons of a snapshot that do not speak of a file.
 _NO_FILE = frozenset({"not a regular file", "not found", "link out of the folder", "unreadable"})
 #: Names whose results the live tool holds back.
-_WITHHELD = frozenset(
-    ".env .env.local .env.development .env.production .env.test .env.staging .envrc".split())
+_WITHHELD = frozenset(".env .env.local .env.development .env.production .env.test .env.staging .envrc".split())
 
 
 class _Found:
     """A search result before it becomes JSON."""
 
-    def __init__(self, total_count: int = 0, matches: list[tuple[str, int, str]] | None = None,
-                 files: list[str] | None = None, counts: dict[str, int] | None = None, truncated: bool = False,
-                 warning: str = "", error: str = "") -> None:
+    def __init__(
+        self,
+        total_count: int = 0,
+        matches: list[tuple[str, int, str]] | None = None,
+        files: list[str] | None = None,
+        counts: dict[str, int] | None = None,
+        truncated: bool = False,
+        warning: str = "",
+        error: str = "",
+    ) -> None:
         self.total_count, self.truncated = total_count, truncated
         self.matches, self.files, self.counts = matches or [], files or [], counts or {}
         self.warning, self.error = warning, error
@@ -2252,8 +2367,7 @@ class _Found:
             out["matches_format"] = _GROUPED
             out["matches_text"] = _grouped(self.matches)
         elif self.matches:
-            out["matches"] = [{"path": path, "line": line, "content": content}
-                              for path, line, content in self.matches]
+            out["matches"] = [{"path": path, "line": line, "content": content} for path, line, content in self.matches]
         for key in ("files", "counts", "truncated"):
             if getattr(self, key):
                 out[key] = getattr(self, key)
@@ -2278,9 +2392,11 @@ def _grouped(matches: Sequence[tuple[str, int, str]]) -> str:
 
 def _payload(rows: Iterable[str]) -> list[str]:
     """Keep what the live tool takes for results, as its clean-up leaves it."""
-    kept = [row for row in rows
-            if row.strip() and not row.lstrip().startswith(("rg: ", "grep: "))
-            and (row == "--" or re.match(_ROW, row))]
+    kept = [
+        row
+        for row in rows
+        if row.strip() and not row.lstrip().startswith(("rg: ", "grep: ")) and (row == "--" or re.match(_ROW, row))
+    ]
     return [row for row in "\n".join(kept).strip().split("\n") if row]
 
 
@@ -2292,7 +2408,7 @@ def _parsed_row(row: str, context: bool) -> tuple[str, int, str] | None:
     if not marks or marks[-1].start() == 0:
         return None
     mark = marks[-1]
-    return row[:mark.start()], int(mark[1]), row[mark.end():][:CLIP]
+    return row[: mark.start()], int(mark[1]), row[mark.end() :][:CLIP]
 
 
 class _Document(NamedTuple):
@@ -2300,8 +2416,8 @@ class _Document(NamedTuple):
 
     path: str
     file: SnapshotFile
-    text: str           #: as the search engine sees it
-    folders: tuple[str, ...]    #: every folder above it, "" left out
+    text: str  #: as the search engine sees it
+    folders: tuple[str, ...]  #: every folder above it, "" left out
 
     @property
     def name(self) -> str:
@@ -2312,7 +2428,7 @@ class _Root(NamedTuple):
     """Where a search begins: as the model typed it, and what that is."""
 
     typed: str
-    rel: str            #: workspace path, "" for the workspace itself
+    rel: str  #: workspace path, "" for the workspace itself
     is_file: bool
 
 
@@ -2330,8 +2446,9 @@ class Synthesizer:
     :param learned: what `learn` found; it wins over the host's version.
     """
 
-    def __init__(self, snapshot: Snapshot, workspace: Workspace, host: Host,
-                 learned: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, snapshot: Snapshot, workspace: Workspace, host: Host, learned: Mapping[str, Any] | None = None
+    ) -> None:
         self._snapshot = snapshot
         self._workspace = workspace
         self._host = host
@@ -2356,8 +2473,7 @@ class Synthesizer:
         except Miss:
             raise
         except Untranslatable as error:
-            raise Miss(f"this pattern may mean something else to the live tool: {error.reason}"
-                       ) from None
+            raise Miss(f"this pattern may mean something else to the live tool: {error.reason}") from None
         except TooSlow:
             raise Miss(f"the search was not done within {DEADLINE:g} seconds") from None
         except Exception as error:  # a replay must end in an answer or a miss
@@ -2380,8 +2496,12 @@ class Synthesizer:
         if suffix in self._family.documents:
             raise Miss(f"{path}: read_file converts {suffix} files, a snapshot holds their text")
         if suffix in _BINARY:
-            return _dump({"error": f"Cannot read binary file '{path}' ({suffix}). Use "
-                          "vision_analyze for images, or terminal to inspect binary files."})
+            return _dump(
+                {
+                    "error": f"Cannot read binary file '{path}' ({suffix}). Use "
+                    "vision_analyze for images, or terminal to inspect binary files."
+                }
+            )
         if _looks_binary(file.text, self._family):
             raise Miss(f"{path}: the live tool takes this file for binary")
         lines = self._all().lines(key)
@@ -2433,12 +2553,16 @@ class Synthesizer:
         omitted = _withhold(found)
         out = found.to_dict(family)
         if omitted:
-            out["_omitted"] = (f"{omitted} result(s) omitted because they target credential, "
-                               "token, cache, or secret-bearing environment files.")
+            out["_omitted"] = (
+                f"{omitted} result(s) omitted because they target credential, "
+                "token, cache, or secret-bearing environment files."
+            )
         if not found.truncated:
             return _dump(out)
-        hint = (f"Results truncated. Use offset={args['offset'] + args['limit']} to see more, "
-                "or narrow with a more specific pattern or file_glob.")
+        hint = (
+            f"Results truncated. Use offset={args['offset'] + args['limit']} to see more, "
+            "or narrow with a more specific pattern or file_glob."
+        )
         if family.hint_inside:
             return _dump({**out, "_hint": hint})
         return f"{_dump(out)}\n\n[Hint: {hint}]"
@@ -2454,10 +2578,9 @@ class Synthesizer:
         if any("\0" in text for text in texts):
             raise Miss("an argument holds a NUL character")
         numbers = (args["limit"], args["offset"])
-        if not all(isinstance(number, int) and number < 10 ** 9 for number in numbers):
+        if not all(isinstance(number, int) and number < 10**9 for number in numbers):
             raise Miss("limit and offset are beyond what the live tool takes")
-        if isinstance(args["context"], float) or (
-                isinstance(args["context"], int) and args["context"] >= 10 ** 9):
+        if isinstance(args["context"], float) or (isinstance(args["context"], int) and args["context"] >= 10**9):
             raise Miss("context is not a number of lines")
 
     def _roots(self, path: str) -> tuple[list[_Root], str]:
@@ -2497,8 +2620,7 @@ class Synthesizer:
             return _Root(typed, key, False)
         raise Miss(self._absence(typed, key))
 
-    def _merged(self, search: Callable[..., _Found], roots: Sequence[_Root],
-                args: Mapping[str, Any]) -> _Found:
+    def _merged(self, search: Callable[..., _Found], roots: Sequence[_Root], args: Mapping[str, Any]) -> _Found:
         """Search several roots as the live tool does: page by page, then cut."""
         if args["target"] == "files" and self._family.find == "entries":
             raise Miss("listing several paths at once is not synthesized")
@@ -2514,7 +2636,7 @@ class Synthesizer:
             merged.counts.update(found.counts)
             merged.total_count += found.total_count
             merged.truncated = merged.truncated or found.truncated
-        del merged.matches[args["limit"]:], merged.files[args["limit"]:]
+        del merged.matches[args["limit"] :], merged.files[args["limit"] :]
         return merged
 
     # -- search_files, target=content
@@ -2549,12 +2671,11 @@ class Synthesizer:
 
     def _matcher(self, pattern: str, multiline: bool = False, ignore_case: bool = False) -> Matcher:
         if self._rg:
-            return compile_pattern(pattern, "rg", multiline=multiline, ignore_case=ignore_case,
-                                   rg_major=self._rg_major)
+            return compile_pattern(pattern, "rg", multiline=multiline, ignore_case=ignore_case, rg_major=self._rg_major)
         dialect = self._family.grep
         opened = re.search(r"(?<!\\)(?:\\\\)*\[\^?$", pattern)
         if opened:
-            compile_pattern(pattern[:opened.start()], dialect)
+            compile_pattern(pattern[: opened.start()], dialect)
             raise PatternError("grep: Invalid regular expression")
         if dialect == "grep-bre" and "\\}" not in pattern:
             pattern = re.sub(r"^\^?\\\{", lambda found: found[0].replace("\\", ""), pattern)
@@ -2599,8 +2720,7 @@ class Synthesizer:
             return typed
         if re.match(r"/|\\\\|[A-Za-z]:[\\/]", typed):
             return typed
-        here = _posix_drive(str(self._workspace.root)) if self._windows else str(
-            self._workspace.root)
+        here = _posix_drive(str(self._workspace.root)) if self._windows else str(self._workspace.root)
         short = typed[2:] if typed.startswith("./") else typed
         return here if short in ("", ".") else f"{here}/{short}"
 
@@ -2615,13 +2735,20 @@ class Synthesizer:
         """Return a path as the answer prints it: the anchor, then the way down."""
         if root.is_file:
             return anchor
-        below = path[len(root.rel):].lstrip("/")
+        below = path[len(root.rel) :].lstrip("/")
         mark = "\\" if self._windows and self._rg else "/"
         joint = "" if anchor.endswith(("/", mark)) else mark
         return f"{anchor}{joint}{below.replace('/', mark)}"
 
-    def _rows(self, documents: Sequence[_Document], matcher: Matcher, anchor: str, root: _Root,
-              args: Mapping[str, Any], cap: int) -> list[str]:
+    def _rows(
+        self,
+        documents: Sequence[_Document],
+        matcher: Matcher,
+        anchor: str,
+        root: _Root,
+        args: Mapping[str, Any],
+        cap: int,
+    ) -> list[str]:
         """Return the first `cap` rows that rg or grep would print."""
         mode, context = args["output_mode"], args["context"]
         wanted = {"files_only": 1, "count": None}.get(mode, cap)
@@ -2652,21 +2779,18 @@ class Synthesizer:
     def _probe(self, root: _Root, pattern: str, glob: str | None) -> str:
         """Say what a search without hits may have meant, as the live tool finds out."""
         index, paths = self._all(), self._family.probes == "paths"
-        probes = (index.visible(root, glob), index.everything(root, glob, paths),
-                  index.visible(root, glob))
+        probes = (index.visible(root, glob), index.everything(root, glob, paths), index.visible(root, glob))
         for kind, documents in enumerate(probes):
             if kind == 2 and not re.search(_SPECIAL, pattern):
                 continue
             counts = self._counted(kind, pattern, documents)
             if counts:
                 anchor = self._anchor(root, False)
-                names = ["" if root.is_file else self._shown(anchor, root, path)
-                         for path, _ in counts]
+                names = ["" if root.is_file else self._shown(anchor, root, path) for path, _ in counts]
                 return _probe_note(kind, sum(n for _, n in counts), names, paths)
         return ""
 
-    def _counted(self, kind: int, pattern: str,
-                 documents: Sequence[_Document]) -> list[tuple[str, int]]:
+    def _counted(self, kind: int, pattern: str, documents: Sequence[_Document]) -> list[tuple[str, int]]:
         """Count the matches of the first files that have any, as probe number `kind` does."""
         kept: list[tuple[str, int]] = []
         engine = None
@@ -2674,7 +2798,7 @@ class Synthesizer:
             try:
                 engine = _Search(self._matcher(pattern, ignore_case=kind == 0), DEADLINE)
             except PatternError:
-                return kept     # a pattern over several lines fails without multiline mode
+                return kept  # a pattern over several lines fails without multiline mode
         for document in documents:
             if engine is None:
                 number = 0 if "\n" in pattern else document.text.count(pattern)
@@ -2693,8 +2817,7 @@ class Synthesizer:
     def _files(self, root: _Root, pattern: str, args: Mapping[str, Any]) -> _Found:
         order, limit, offset = args["order"], args["limit"], args["offset"]
         if order not in ("discovery", "modified"):
-            return _Found(error=f"Invalid file search order {order!r}; expected "
-                          "'discovery' or 'modified'.")
+            return _Found(error=f"Invalid file search order {order!r}; expected 'discovery' or 'modified'.")
         name = pattern.split("/")[-1]
         if not self._rg:
             return self._found_by_find(root, name, args)
@@ -2708,12 +2831,11 @@ class Synthesizer:
         files = [self._shown(anchor, root, document.path) for document in listed]
         end = offset + limit
         if self._family.find == "files":
-            return _Found(files=files[:end][offset:], total_count=min(len(files), end),
-                          truncated=len(files) >= end)
-        files = files[:end + 1]
-        folders = [] if root.is_file else self._all().matching_folders(root, glob)[:end + 1]
+            return _Found(files=files[:end][offset:], total_count=min(len(files), end), truncated=len(files) >= end)
+        files = files[: end + 1]
+        folders = [] if root.is_file else self._all().matching_folders(root, glob)[: end + 1]
         if folders:
-            times = [document.file.mtime for document in listed[:end + 1]]
+            times = [document.file.mtime for document in listed[: end + 1]]
             entries = list(zip(times, files))
             entries += [(newest, self._found_path(root, folder)) for folder, newest in folders]
             files = [path for _, path in sorted(entries, key=lambda entry: -int(entry[0]))]
@@ -2727,17 +2849,18 @@ class Synthesizer:
             listed.sort(key=lambda entry: -entry[1])
         paths = [self._found_path(root, path) for path, _ in listed]
         if not entries:
-            page = paths[offset:offset + limit]
+            page = paths[offset : offset + limit]
             return _Found(files=page, total_count=len(page))
-        paths = paths[:offset + limit + 1]
-        return _Found(files=paths[offset:offset + limit], total_count=len(paths),
-                      truncated=len(paths) > offset + limit)
+        paths = paths[: offset + limit + 1]
+        return _Found(
+            files=paths[offset : offset + limit], total_count=len(paths), truncated=len(paths) > offset + limit
+        )
 
     def _found_path(self, root: _Root, path: str) -> str:
         """Return a path as `find` prints it."""
         if root.is_file or path == root.rel:
             return root.typed
-        below = path[len(root.rel):].lstrip("/")
+        below = path[len(root.rel) :].lstrip("/")
         typed = _posix_drive(root.typed) if self._windows else root.typed
         return typed + ("" if typed.endswith("/") else "/") + below
 
@@ -2784,12 +2907,10 @@ def _parse(rows: Sequence[str], args: Mapping[str, Any]) -> _Found:
         return _Found(counts=counts, total_count=sum(counts.values()))
     parsed = [_parsed_row(line, args["context"] > 0) for line in lines]
     matches = [row for row in parsed if row is not None]
-    return _Found(matches=matches[offset:end], total_count=len(matches),
-                  truncated=len(matches) > end)
+    return _Found(matches=matches[offset:end], total_count=len(matches), truncated=len(matches) > end)
 
 
-def _document_rows(path: str, lines: Sequence[str], hits: Sequence[int], context: int,
-                   cap: int) -> list[str]:
+def _document_rows(path: str, lines: Sequence[str], hits: Sequence[int], context: int, cap: int) -> list[str]:
     """Print the hits of one file, with `context` lines around each."""
     if not context:
         return [f"{path}:{hit + 1}:{lines[hit]}" for hit in hits[:cap]]
@@ -2823,19 +2944,26 @@ def _probe_note(kind: int, total: int, names: Sequence[str], with_paths: bool) -
         more = len(names) - 5
         listed = ": " + ", ".join(names[:5]) + (f" (+{more} more)" if more > 0 else "")
     if kind == 0:
-        return (f"0 exact matches, but {total} case-insensitive match(es) in {len(names)} "
-                f"file(s){listed} — the pattern's casing may be wrong.")
+        return (
+            f"0 exact matches, but {total} case-insensitive match(es) in {len(names)} "
+            f"file(s){listed} — the pattern's casing may be wrong."
+        )
     if kind == 1:
         advice = "" if with_paths else " Search the hidden path explicitly to include them."
-        return (f"0 matches in visible files, but {total} match(es) in {len(names)} hidden or "
-                f"gitignored file(s){listed} — these are excluded by default.{advice}")
+        return (
+            f"0 matches in visible files, but {total} match(es) in {len(names)} hidden or "
+            f"gitignored file(s){listed} — these are excluded by default.{advice}"
+        )
     where = f" in {len(names)} file(s){listed}" if with_paths else ""
-    return (f"0 regex matches, but {total} literal match(es){where} — the pattern contains regex "
-            "metacharacters that likely need escaping (or pass a simpler substring).")
+    return (
+        f"0 regex matches, but {total} literal match(es){where} — the pattern contains regex "
+        "metacharacters that likely need escaping (or pass a simpler substring)."
+    )
 
 
 def _withhold(found: _Found) -> int:
     """Take out results in secret-bearing files; return how many."""
+
     def secret(path: str) -> bool:
         return re.split(r"[/\\]", path)[-1] in _WITHHELD
 
@@ -2851,11 +2979,17 @@ _PLAIN = (
     r"(?P<set>\[\^?[\w \-./:,]+\]|\[\[:(?:alpha|digit|alnum|upper|lower|xdigit|word):\]\])"
     r"|(?P<escape>\\[wWdDsSb]|\\[^\w\s<>])|(?P<other>[\w \-/,:;=@#%&!'\"`~])|(?P<any>\.)"
     r"|(?P<edge>[\^$])|(?P<open>\((?:\?:)?)|(?P<close>\)(?![*+?{]))|(?P<or>\|)"
-    r"|(?P<many>[*+]|\{\d{1,2},\})|(?P<few>\?|\{\d{1,2}(?:,\d{1,2})?\})")
+    r"|(?P<many>[*+]|\{\d{1,2},\})|(?P<few>\?|\{\d{1,2}(?:,\d{1,2})?\})"
+)
 _PLAIN_SETS = {
-    "[[:alpha:]]": "[A-Za-z]", "[[:digit:]]": "[0-9]", "[[:alnum:]]": "[A-Za-z0-9]",
-    "[[:upper:]]": "[A-Z]", "[[:lower:]]": "[a-z]", "[[:xdigit:]]": "[0-9A-Fa-f]",
-    "[[:word:]]": r"\w"}
+    "[[:alpha:]]": "[A-Za-z]",
+    "[[:digit:]]": "[0-9]",
+    "[[:alnum:]]": "[A-Za-z0-9]",
+    "[[:upper:]]": "[A-Z]",
+    "[[:lower:]]": "[a-z]",
+    "[[:xdigit:]]": "[0-9A-Fa-f]",
+    "[[:word:]]": r"\w",
+}
 #: Lines up to this length cannot make one unbounded repetition slow, nor two a tenth of it.
 _SHORT_LINE = 2000
 
@@ -2922,16 +3056,16 @@ class _Index:
     """The snapshot in path order, with what its files say about its folders."""
 
     def __init__(self, snapshot: Snapshot, git: bool) -> None:
-        self.documents = [_document(path, snapshot.files[path])
-                          for path in sorted(snapshot.files)]
+        self.documents = [_document(path, snapshot.files[path]) for path in sorted(snapshot.files)]
         self._by_path = {document.path: document for document in self.documents}
-        self.folders = {folder for d in self.documents for folder in d.folders} | (
-            {""} if self.documents else set())
+        self.folders = {folder for d in self.documents for folder in d.folders} | ({""} if self.documents else set())
         self._buried = _buried_folders(self.documents)
         #: files that exist though their text is not kept
-        self._unkept = [_document(path, SnapshotFile("", 0)) for path, reason in
-                        sorted(snapshot.skipped_paths.items())
-                        if reason not in _NO_FILE and path.rsplit("/", 1)[-1] != ".git"]
+        self._unkept = [
+            _document(path, SnapshotFile("", 0))
+            for path, reason in sorted(snapshot.skipped_paths.items())
+            if reason not in _NO_FILE and path.rsplit("/", 1)[-1] != ".git"
+        ]
         #: maps every folder known of to the newest time below it
         self._times: dict[str, float] = {".git": 0.0} if git else {}
         for document in (*self.documents, *self._unkept):
@@ -3006,18 +3140,27 @@ class _Index:
         if root.is_file:
             return self.below(root)
         override = _Override(glob) if glob else None
-        return [d for d in self.below(root)
-                if not (prune and _is_pruned(d)) and (override is None or not (
+        return [
+            d
+            for d in self.below(root)
+            if not (prune and _is_pruned(d))
+            and (
+                override is None
+                or not (
                     override.verdict(d.path, False) is False
-                    or any(override.verdict(folder, True) is False for folder in d.folders
-                           if len(folder) > len(root.rel))))]
+                    or any(
+                        override.verdict(folder, True) is False for folder in d.folders if len(folder) > len(root.rel)
+                    )
+                )
+            )
+        ]
 
     def listed(self, root: _Root, glob: str) -> list[_Document]:
         """Return what `rg --files -g` lists, which is also files of unknown text."""
         override = _Override(glob)
         return self.visible(root, glob) + [
-            document for document in self._unkept_below(root)
-            if self._lets_in(document, root, override)]
+            document for document in self._unkept_below(root) if self._lets_in(document, root, override)
+        ]
 
     def _unkept_below(self, root: _Root) -> list[_Document]:
         return [] if root.is_file else [d for d in self._unkept if _is_below(d.path, root.rel)]
@@ -3027,11 +3170,9 @@ class _Index:
         accepts = _shell_glob(glob) if glob else None
         if root.is_file:
             typed = root.typed if typed_root else root.typed.rsplit("/", 1)[-1]
-            names = [typed[at:] for at in range(len(typed))
-                     if at == 0 or typed[at - 1] == "/"]
+            names = [typed[at:] for at in range(len(typed)) if at == 0 or typed[at - 1] == "/"]
             return self.below(root) if accepts is None or any(map(accepts, names)) else []
-        return [d for d in self.below(root)
-                if not _in_hidden_folder(d, root) and (accepts is None or accepts(d.name))]
+        return [d for d in self.below(root) if not _in_hidden_folder(d, root) and (accepts is None or accepts(d.name))]
 
     def matching_folders(self, root: _Root, glob: str) -> list[tuple[str, float]]:
         """Return the folders that 0.22 adds to a listing by ripgrep, and their times.
@@ -3042,14 +3183,15 @@ class _Index:
         """
         accepts = _shell_glob(glob)
         inside = self._folders_below(root)
-        hidden = [f for f in inside if _hidden_parts(f, root) == 1
-                  and _dotted(f.rsplit("/", 1)[-1])]
-        fitting = [f for f in inside if not _hidden_parts(f, root)
-                   and accepts(f.rsplit("/", 1)[-1])]
+        hidden = [f for f in inside if _hidden_parts(f, root) == 1 and _dotted(f.rsplit("/", 1)[-1])]
+        fitting = [f for f in inside if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])]
         if not fitting:
             fitting = [] if any(map(_dotted, root.rel.split("/"))) else hidden
-        return [(folder, self._times[folder]) for folder in fitting
-                if not any(folder == b or folder.startswith(b + "/") for b in self._buried)]
+        return [
+            (folder, self._times[folder])
+            for folder in fitting
+            if not any(folder == b or folder.startswith(b + "/") for b in self._buried)
+        ]
 
     def _folders_below(self, root: _Root) -> list[str]:
         return [f for f in sorted(self._times) if f != root.rel and _is_below(f, root.rel)]
@@ -3057,13 +3199,19 @@ class _Index:
     def found(self, root: _Root, name: str, entries: bool) -> list[tuple[str, float]]:
         """Return path and time of what `find -name` lists."""
         accepts = _shell_glob(name)
-        known = [d for d in (*self.below(root), *self._unkept_below(root)) if accepts(d.name)
-                 and not (_in_hidden_folder(d, root) or _dotted(d.name))]
+        known = [
+            d
+            for d in (*self.below(root), *self._unkept_below(root))
+            if accepts(d.name) and not (_in_hidden_folder(d, root) or _dotted(d.name))
+        ]
         files = [(d.path, d.file.mtime) for d in known]
         if not entries or root.is_file:
             return files
-        folders = [(f, self._times[f]) for f in self._folders_below(root)
-                   if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])]
+        folders = [
+            (f, self._times[f])
+            for f in self._folders_below(root)
+            if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])
+        ]
         return sorted(folders + files)
 
 
@@ -3080,11 +3228,11 @@ def _is_below(path: str, folder: str) -> bool:
 
 def _hidden_parts(path: str, root: _Root) -> int:
     """Count the hidden components of a path below the root."""
-    return sum(1 for part in path[len(root.rel):].split("/") if _dotted(part))
+    return sum(1 for part in path[len(root.rel) :].split("/") if _dotted(part))
 
 
 def _in_hidden_folder(document: _Document, root: _Root) -> bool:
-    below = document.path[len(root.rel):].rpartition("/")[0]
+    below = document.path[len(root.rel) :].rpartition("/")[0]
     return "." in below and any(map(_dotted, below.split("/")))
 
 

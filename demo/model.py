@@ -80,8 +80,7 @@ def leading_json(text: str) -> dict[str, Any]:
 def read_hits(text: str) -> list[Hit]:
     """Return the rows of a content search, in either shape, sorted by path and line."""
     found = leading_json(text)
-    hits = [Hit(str(row["path"]), int(row["line"]), str(row["content"]))
-            for row in found.get("matches", ())]
+    hits = [Hit(str(row["path"]), int(row["line"]), str(row["content"])) for row in found.get("matches", ())]
     path = ""
     for row in str(found.get("matches_text", "")).split("\n"):
         numbered = re.match(r"  (\d+): ?(.*)", row)
@@ -123,19 +122,24 @@ class Question:
     @property
     def subject(self) -> list[str]:
         """The words for the thing that is looked for, such as ["auth", "handler"]."""
-        asked = (re.search(r"(?i)\bwhere (?:is|are) (?:the )?([\w ]+?)(?: and\b| defined\b|[?.,]|$)",
-                           self.text)
-                 or re.search(r"(?i)\b(\w+ (?:handler|service|server|module))\b", self.text))
+        asked = re.search(
+            r"(?i)\bwhere (?:is|are) (?:the )?([\w ]+?)(?: and\b| defined\b|[?.,]|$)", self.text
+        ) or re.search(r"(?i)\b(\w+ (?:handler|service|server|module))\b", self.text)
         return asked[1].lower().split() if asked else []
 
     @property
     def names(self) -> list[str]:
         """The definitions the person named, such as ["class Cart", "def price_of"]."""
-        named = [f"{'class' if kind.lower() == 'class' else 'def'} {name}" for kind, name in re.findall(
-            r"(?i)\b(class|def|function|method)\s+`?([A-Za-z_]\w*)", self.text)]
+        named = [
+            f"{'class' if kind.lower() == 'class' else 'def'} {name}"
+            for kind, name in re.findall(r"(?i)\b(class|def|function|method)\s+`?([A-Za-z_]\w*)", self.text)
+        ]
         known = {name.split()[1] for name in named}
-        named += [f"{'class' if name[0].isupper() else 'def'} {name}"
-                  for name in re.findall(r"`([A-Za-z_]\w*)(?:\(\))?`", self.text) if name not in known]
+        named += [
+            f"{'class' if name[0].isupper() else 'def'} {name}"
+            for name in re.findall(r"`([A-Za-z_]\w*)(?:\(\))?`", self.text)
+            if name not in known
+        ]
         return list(dict.fromkeys(named))
 
     @property
@@ -154,8 +158,11 @@ def defines(name: str, text: str) -> bool:
 
 def find_port(question: Question, lines: Iterable[str]) -> tuple[str, str]:
     """Return the name and the number of the port that belongs to the subject, or two blanks."""
-    ports = [(found[1], found[2]) for line in lines
-             if (found := re.match(r"\s*(\w*PORT\w*)\s*(?::[^=]+)?=\s*(\d+)", line, re.IGNORECASE))]
+    ports = [
+        (found[1], found[2])
+        for line in lines
+        if (found := re.match(r"\s*(\w*PORT\w*)\s*(?::[^=]+)?=\s*(\d+)", line, re.IGNORECASE))
+    ]
     ours = [port for port in ports if any(word in port[0].lower() for word in question.subject)]
     return next(iter(ours or ports), ("", ""))
 
@@ -187,8 +194,9 @@ def careful(question: Question) -> Plan:
     names = (question.camel, question.snake)
     paths = [hit.path for hit in read_hits(result) if any(defines(name, hit.text) for name in names)]
     if not paths:
-        [result] = yield [ToolCall("search_files", {
-            "pattern": f"*{question.subject[0]}*", "target": "files", "path": "."})]
+        [result] = yield [
+            ToolCall("search_files", {"pattern": f"*{question.subject[0]}*", "target": "files", "path": "."})
+        ]
         paths = read_names(result)[:5]
     for path in paths:
         [result] = yield [ToolCall("read_file", {"path": path})]
@@ -206,8 +214,8 @@ def explorer(question: Question) -> Plan:
     listing, ports, classes = yield [
         ToolCall("search_files", {"pattern": "*.py", "target": "files", "path": "server"}),
         ToolCall("search_files", {"pattern": f"{word.upper()}_PORT =", "path": "server"}),
-        ToolCall("search_files", {"pattern": f"class {question.camel}", "path": "server",
-                                  "file_glob": "*.py"})]
+        ToolCall("search_files", {"pattern": f"class {question.camel}", "path": "server", "file_glob": "*.py"}),
+    ]
     for hit in read_hits(classes):
         ours = [row.line for row in read_hits(ports) if row.path == hit.path]
         known = tidy(hit.path) in map(tidy, read_names(listing))
@@ -247,8 +255,10 @@ def believer(question: Question) -> Plan:
         path = re.search(r"[\w./-]+\.py\b", line)
         port = re.search(r"(?i)\bport (\d+)", line)
         if path and port and question.subject and " ".join(question.subject) in line.lower():
-            return (f"The {' '.join(question.subject)} is in {path[0]} and binds port {port[1]}, "
-                    "according to the notes I was given.")
+            return (
+                f"The {' '.join(question.subject)} is in {path[0]} and binds port {port[1]}, "
+                "according to the notes I was given."
+            )
     return (yield from careful(question))
 
 
@@ -257,18 +267,22 @@ def reader(question: Question) -> Plan:
     if not question.names:
         return lost(question)
     results = yield [ToolCall("search_files", {"pattern": name, "path": "."}) for name in question.names]
-    found = [next((hit for hit in read_hits(result) if defines(name.split()[1], hit.text)), None)
-             for name, result in zip(question.names, results, strict=True)]
-    pages = yield [ToolCall("read_file", {"path": hit.path, "offset": hit.line, "limit": 20})
-                   for hit in found if hit]
+    found = [
+        next((hit for hit in read_hits(result) if defines(name.split()[1], hit.text)), None)
+        for name, result in zip(question.names, results, strict=True)
+    ]
+    pages = yield [ToolCall("read_file", {"path": hit.path, "offset": hit.line, "limit": 20}) for hit in found if hit]
     said, unread = [], iter(pages)
     for name, hit in zip(question.names, found, strict=True):
         if hit is None:
             said.append(f"I could not find `{name}`.")
             continue
         text = signature(read_page(next(unread)), hit.line)
-        said.append(f"`{name}` is defined in {tidy(hit.path)}, line {hit.line}: `{text}`." if text else
-                    f"`{name}` is defined in {tidy(hit.path)}, line {hit.line}; I could not read it.")
+        said.append(
+            f"`{name}` is defined in {tidy(hit.path)}, line {hit.line}: `{text}`."
+            if text
+            else f"`{name}` is defined in {tidy(hit.path)}, line {hit.line}; I could not read it."
+        )
     return "\n".join(said)
 
 
@@ -285,8 +299,9 @@ def signature(page: Mapping[int, str], line: int) -> str:
     return ""
 
 
-TEMPERAMENTS: dict[str, Callable[[Question], Plan]] = {plan.__name__: plan for plan in (
-    careful, explorer, wanderer, hasty, roamer, believer, reader)}
+TEMPERAMENTS: dict[str, Callable[[Question], Plan]] = {
+    plan.__name__: plan for plan in (careful, explorer, wanderer, hasty, roamer, believer, reader)
+}
 
 # -- thinking -------------------------------------------------------------------
 
@@ -302,8 +317,10 @@ def next_step(plan: Plan, messages: Sequence[Mapping[str, Any]], tools: Sequence
         while True:
             offered = [call for call in wanted if call.tool in tools]
             returned = iter(next(past, None) or []) if offered else iter(())
-            results = [next(returned, None) if call.tool in tools else
-                       json.dumps({"error": f"there is no tool {call.tool!r}"}) for call in wanted]
+            results = [
+                next(returned, None) if call.tool in tools else json.dumps({"error": f"there is no tool {call.tool!r}"})
+                for call in wanted
+            ]
             if None in results:
                 return Step(calls=offered)
             wanted = plan.send([str(result) for result in results])
@@ -313,11 +330,13 @@ def next_step(plan: Plan, messages: Sequence[Mapping[str, Any]], tools: Sequence
 
 def batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
     """Yield the results of each batch of calls since the last user message."""
-    start = max((index for index, message in enumerate(messages) if message.get("role") == "user"),
-                default=-1)
-    turn = messages[start + 1:]
-    by_id = {message.get("tool_call_id"): plain_text(message.get("content"))
-             for message in turn if message.get("role") == "tool"}
+    start = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    turn = messages[start + 1 :]
+    by_id = {
+        message.get("tool_call_id"): plain_text(message.get("content"))
+        for message in turn
+        if message.get("role") == "tool"
+    }
     for message in turn:
         if message.get("tool_calls"):
             yield [by_id.get(call.get("id"), "") for call in message["tool_calls"]]
@@ -325,8 +344,7 @@ def batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
 
 def ask(messages: Sequence[Mapping[str, Any]]) -> Question:
     """Return the last thing the person said as a question, with all that was said before it."""
-    told = [plain_text(message.get("content")) for message in messages
-            if message.get("role") in ("system", "user")]
+    told = [plain_text(message.get("content")) for message in messages if message.get("role") in ("system", "user")]
     return Question(text=told[-1] if told else "", told="\n".join(told))
 
 
@@ -400,8 +418,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.rstrip("/") != "/v1/models":
             self._send_error(404, f"nothing at {self.path}")
             return
-        self._send_json(200, {"object": "list", "data": [
-            {"id": name, "object": "model", "created": 0, "owned_by": "demo"} for name in TEMPERAMENTS]})
+        self._send_json(
+            200,
+            {
+                "object": "list",
+                "data": [{"id": name, "object": "model", "created": 0, "owned_by": "demo"} for name in TEMPERAMENTS],
+            },
+        )
 
     def do_POST(self) -> None:
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -453,8 +476,9 @@ class _Handler(BaseHTTPRequestHandler):
         message = choice.pop("message")
         pieces: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
         pieces += [{"content": piece} for piece in re.findall(r"\s*\S+\s*", step.text)]
-        pieces += [{"tool_calls": [{**call, "index": index}]}
-                   for index, call in enumerate(message.get("tool_calls", ()))]
+        pieces += [
+            {"tool_calls": [{**call, "index": index}]} for index, call in enumerate(message.get("tool_calls", ()))
+        ]
         usage = whole.pop("usage")
         for piece in pieces:
             self._send_event({**whole, "choices": [{**choice, "delta": piece, "finish_reason": None}]})
@@ -471,13 +495,19 @@ def _completion(name: str, kind: str, step: Step) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": step.text or None}
     if step.calls:
         message["tool_calls"] = [
-            {"id": f"call_{uuid.uuid4().hex[:12]}", "type": "function",
-             "function": {"name": call.tool, "arguments": json.dumps(dict(call.args))}}
-            for call in step.calls]
+            {
+                "id": f"call_{uuid.uuid4().hex[:12]}",
+                "type": "function",
+                "function": {"name": call.tool, "arguments": json.dumps(dict(call.args))},
+            }
+            for call in step.calls
+        ]
     return {
-        "id": f"chatcmpl-{uuid.uuid4().hex[:12]}", "object": kind, "created": int(time.time()), "model": name,
-        "choices": [{"index": 0, "message": message,
-                     "finish_reason": "tool_calls" if step.calls else "stop"}],
+        "id": f"chatcmpl-{uuid.uuid4().hex[:12]}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": name,
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if step.calls else "stop"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }
 

@@ -56,8 +56,9 @@ def find_python() -> tuple[str, str] | None:
     for major, minor in PYTHONS:
         for command in ([f"python{major}.{minor}"], ["py", f"-{major}.{minor}"]):
             if shutil.which(command[0]):
-                said = subprocess.run([*command, "-c", "import sys; print(sys.executable)"],
-                                      capture_output=True, text=True, check=False)
+                said = subprocess.run(
+                    [*command, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True, check=False
+                )
                 if said.returncode == 0:
                     return said.stdout.strip(), f"{major}.{minor}"
     return None
@@ -88,23 +89,37 @@ def build(folder: Path, requirement: str, say: Callable[[str], None]) -> None:
         python = find_python()
         if python is None:
             wanted = ", ".join(f"{major}.{minor}" for major, minor in sorted(PYTHONS))
-            raise BuildError(f"Hermes needs Python {wanted}; this is "
-                             f"{sys.version_info[0]}.{sys.version_info[1]} and no other was found on PATH")
+            raise BuildError(
+                f"Hermes needs Python {wanted}; this is "
+                f"{sys.version_info[0]}.{sys.version_info[1]} and no other was found on PATH"
+            )
         if folder.exists():
             say(f"removing an unfinished environment at {folder}")
             shutil.rmtree(folder)
         say(f"creating a virtual environment at {folder}")
         _run([python[0], "-m", "venv", str(folder)], say)
         say(f"installing {requirement} into it with pip; this takes a minute or two")
-        _run([str(python_in(folder)), "-m", "pip", "install", "--disable-pip-version-check",
-              "--no-input", "--quiet", requirement], say)
+        _run(
+            [
+                str(python_in(folder)),
+                "-m",
+                "pip",
+                "install",
+                "--disable-pip-version-check",
+                "--no-input",
+                "--quiet",
+                requirement,
+            ],
+            say,
+        )
         (folder / STAMP).write_text(requirement + "\n", encoding="utf-8")
 
 
 def _run(command: list[str], say: Callable[[str], None]) -> None:
     started = time.monotonic()
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace") as child:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as child:
         while True:
             try:
                 said, _ = child.communicate(timeout=15)
@@ -125,6 +140,7 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("a+b") as file:
         if os.name == "nt":
             import msvcrt
+
             while True:
                 try:
                     file.seek(0)
@@ -134,6 +150,7 @@ def _locked(path: Path) -> Iterator[None]:
                     time.sleep(0.2)
         else:
             import fcntl
+
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -160,7 +177,9 @@ def write_config(home: Path, base_url: str, model: str, enabled: bool = True, mo
     unfinished.write_text(
         f"model:\n  default: {model}\n  provider: custom\n  base_url: {base_url}\n  api_key: none\n"
         f"  context_length: 131072\nsecurity:\n  tirith_enabled: false\n"
-        f"plugins:\n  enabled: [{PLUGIN if enabled else ''}]\n{more}", encoding="utf-8")
+        f"plugins:\n  enabled: [{PLUGIN if enabled else ''}]\n{more}",
+        encoding="utf-8",
+    )
     os.replace(unfinished, home / "config.yaml")
 
 
@@ -172,5 +191,4 @@ def clean_environment(home: Path, environ: Mapping[str, str] = os.environ) -> di
     steering = ("HERMES_", "TERMINAL_", "SESSION_CASSETTES_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_")
     kept = {name: value for name, value in environ.items() if not name.upper().startswith(steering)}
     loopback = ",".join(filter(None, [kept.get("NO_PROXY") or kept.get("no_proxy"), "127.0.0.1", "localhost"]))
-    return {**kept, "HERMES_HOME": str(home), "NO_PROXY": loopback, "no_proxy": loopback,
-            "PYTHONIOENCODING": "utf-8"}
+    return {**kept, "HERMES_HOME": str(home), "NO_PROXY": loopback, "no_proxy": loopback, "PYTHONIOENCODING": "utf-8"}

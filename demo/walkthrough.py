@@ -95,8 +95,7 @@ class Check:
 
 def table(checks: Sequence[Check]) -> str:
     """Return the closing table: one row per promise."""
-    rows = [(check.step, check.promised, check.got, "" if check.kept else "  <-- NOT AS PROMISED")
-            for check in checks]
+    rows = [(check.step, check.promised, check.got, "" if check.kept else "  <-- NOT AS PROMISED") for check in checks]
     step, promised = (max(len(row[column]) for row in [("step", "promised"), *rows]) for column in (0, 1))
     lines = [f"{'step':{step}}  {'promised':{promised}}  got"]
     lines += [f"{row[0]:{step}}  {row[1]:{promised}}  {row[2]}{row[3]}" for row in rows]
@@ -152,9 +151,16 @@ def find_hermes(folder: Path) -> Hermes:
 def version_of(hermes: Path, folder: Path) -> tuple[int, ...]:
     """Return a Hermes's version; () if it does not tell it."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        told = subprocess.run([str(hermes), "--version"], capture_output=True, text=True, errors="replace",
-                              env=scratch.clean_environment(folder), stdin=subprocess.DEVNULL, timeout=60,
-                              check=False)
+        told = subprocess.run(
+            [str(hermes), "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=scratch.clean_environment(folder),
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            check=False,
+        )
         if number := re.search(r"v?(\d+)\.(\d+)\.(\d+)", told.stdout):
             return tuple(int(part) for part in number.groups())
     return ()
@@ -218,9 +224,17 @@ class Walkthrough:
         """Run `hermes` with these words, show the command and its output, and return status and output."""
         say(f"\n{self.prompt}{typed(['hermes', *words])}")
         lines = []
-        with subprocess.Popen([str(self.hermes.path), *words], cwd=self.shop, env=self.environment,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              text=True, encoding="utf-8", errors="replace") as child:
+        with subprocess.Popen(
+            [str(self.hermes.path), *words],
+            cwd=self.shop,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        ) as child:
             assert child.stdout is not None
             try:
                 for line in child.stdout:
@@ -250,8 +264,19 @@ class Walkthrough:
 
     def record_and_pin(self, model: str) -> None:
         heading("Record one good session, and pin what a good answer must hold")
-        self.promise("record", "done", "cassette", "record", "tinyshop", "--query", QUESTION,
-                     "--in", str(self.shop), "--model", model)
+        self.promise(
+            "record",
+            "done",
+            "cassette",
+            "record",
+            "tinyshop",
+            "--query",
+            QUESTION,
+            "--in",
+            str(self.shop),
+            "--model",
+            model,
+        )
         if not self.checks[-1].kept:
             raise WalkthroughError("nothing was recorded, so there is nothing to replay")
         for pin in PINS:
@@ -317,8 +342,16 @@ class Walkthrough:
 
     def shown(self, text: str) -> str:
         """Tell whether the scripted model has been shown a text by any tool so far."""
-        told = (message for request in self.scripted.requests for message in request.get("messages", ())
-                if message.get("role") == "tool") if self.scripted else ()
+        told = (
+            (
+                message
+                for request in self.scripted.requests
+                for message in request.get("messages", ())
+                if message.get("role") == "tool"
+            )
+            if self.scripted
+            else ()
+        )
         return "shown" if any(text in str(message.get("content")) for message in told) else "never shown"
 
     @contextlib.contextmanager
@@ -361,8 +394,9 @@ class Walkthrough:
         self.check("today's port, in all these replays", "never shown", self.shown("AUTH_PORT = 8181"))
         self.replay_unclaimed()
         self.check("today's port, in the unclaimed run", "shown", self.shown("AUTH_PORT = 8181"))
-        self.check("the shop's files afterwards", "untouched",
-                   "untouched" if contents(self.shop) == before else "changed")
+        self.check(
+            "the shop's files afterwards", "untouched", "untouched" if contents(self.shop) == before else "changed"
+        )
 
     def with_own_model(self) -> None:
         """Go the part of the way that makes sense with a model whose answers nobody can promise.
@@ -377,8 +411,9 @@ class Walkthrough:
         self.replay("after the shop changed", ANY_VERDICT, self.model)
         say("\nA cassette that somebody tampered with; an answer of 9090 is a FAIL:")
         self.replay_tampered(ANY_VERDICT, self.model)
-        self.check("the shop's files afterwards", "untouched",
-                   "untouched" if contents(self.shop) == before else "changed")
+        self.check(
+            "the shop's files afterwards", "untouched", "untouched" if contents(self.shop) == before else "changed"
+        )
 
 
 def stop(child: subprocess.Popen[Any]) -> None:
@@ -403,6 +438,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def tamper(cassette: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     """Replace a text in the recorded results and the snapshot of a cassette, and nowhere else."""
+
     def inside(value: Any) -> Any:
         if isinstance(value, str):
             return value.replace(old, new)
@@ -411,14 +447,18 @@ def tamper(cassette: dict[str, Any], old: str, new: str) -> dict[str, Any]:
         if isinstance(value, dict):
             return {key: inside(one) for key, one in value.items()}
         return value
+
     calls = [{**call, "result": inside(call["result"])} for call in cassette["calls"]]
     return {**cassette, "calls": calls, "snapshot": inside(cassette["snapshot"])}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     """Return every file below a folder but git's own."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*"))
-            if path.is_file() and ".git" not in path.parts}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".git" not in path.parts
+    }
 
 
 # -- coming and going -------------------------------------------------------------
@@ -454,9 +494,11 @@ def stop_gateway(home: Path) -> None:
 
 def remove(folder: Path) -> None:
     """Remove a folder, read-only files of git included; wait for files that are still open."""
+
     def writable(function: Any, path: str, _: Any) -> None:
         os.chmod(path, stat.S_IWRITE)
         function(path)
+
     for _ in range(10):
         with contextlib.suppress(OSError):
             shutil.rmtree(folder, onerror=writable)

@@ -42,6 +42,7 @@ class Steps:
         def call(*args: Any, **kwargs: Any) -> Any:
             self.step()
             return real(*args, **kwargs)
+
         return call
 
     def install(self) -> None:
@@ -52,6 +53,7 @@ class Steps:
         def open_in_halves(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
             opened = real_open(file, mode, *args, **kwargs)
             return InHalves(opened, self) if mode == "wb" else opened
+
         builtins.open = open_in_halves
 
 

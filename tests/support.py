@@ -46,7 +46,8 @@ def _load(name: str, path: Path, package: bool = False) -> ModuleType:
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(
-        name, path, submodule_search_locations=[str(path.parent)] if package else None)
+        name, path, submodule_search_locations=[str(path.parent)] if package else None
+    )
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
     module = importlib.util.module_from_spec(spec)
@@ -128,12 +129,19 @@ class FakeContext:
     def register_middleware(self, kind: str, callback: Callable[..., Any]) -> None:
         self.middleware.setdefault(kind, []).append(callback)
 
-    def register_command(self, name: str, handler: Callable[[str], Any], description: str = "",
-                         args_hint: str = "") -> None:
+    def register_command(
+        self, name: str, handler: Callable[[str], Any], description: str = "", args_hint: str = ""
+    ) -> None:
         self.commands[name] = handler
 
-    def register_cli_command(self, name: str, help: str, setup_fn: Callable[[Any], Any],
-                             handler_fn: Callable[[Any], Any] | None = None, description: str = "") -> None:
+    def register_cli_command(
+        self,
+        name: str,
+        help: str,
+        setup_fn: Callable[[Any], Any],
+        handler_fn: Callable[[Any], Any] | None = None,
+        description: str = "",
+    ) -> None:
         self.cli_commands[name] = CliCommand(name, help, setup_fn, handler_fn or (lambda args: None))
 
 
@@ -157,25 +165,46 @@ class FakeHost:
 
     # turns
 
-    def start_turn(self, user_message: Any, session_id: str = "", first: bool = True,
-                   platform: str = "cli", model: str = "careful", task_id: str = "",
-                   parent_session_id: str = "") -> Turn:
+    def start_turn(
+        self,
+        user_message: Any,
+        session_id: str = "",
+        first: bool = True,
+        platform: str = "cli",
+        model: str = "careful",
+        task_id: str = "",
+        parent_session_id: str = "",
+    ) -> Turn:
         """Begin a turn and fire `pre_llm_call`; "" makes up a session or a task."""
         session_id = session_id or f"session-{uuid.uuid4().hex[:8]}"
         task_id = task_id or str(uuid.uuid4())
-        turn = Turn(session_id, task_id, f"{session_id}:{task_id}:{uuid.uuid4().hex[:8]}",
-                    user_message, platform, model)
-        history = [] if first else [{"role": "user", "content": "before"},
-                                    {"role": "assistant", "content": "that was before"}]
+        turn = Turn(
+            session_id, task_id, f"{session_id}:{task_id}:{uuid.uuid4().hex[:8]}", user_message, platform, model
+        )
+        history = (
+            []
+            if first
+            else [{"role": "user", "content": "before"}, {"role": "assistant", "content": "that was before"}]
+        )
         extra = {"parent_session_id": parent_session_id} if self.newer else {}
-        self.fire("pre_llm_call", session_id=turn.session_id, task_id=turn.task_id, turn_id=turn.turn_id,
-                  user_message=user_message,
-                  conversation_history=[*history, {"role": "user", "content": user_message}],
-                  is_first_turn=first, model=model, platform=platform, sender_id="", **extra)
+        self.fire(
+            "pre_llm_call",
+            session_id=turn.session_id,
+            task_id=turn.task_id,
+            turn_id=turn.turn_id,
+            user_message=user_message,
+            conversation_history=[*history, {"role": "user", "content": user_message}],
+            is_first_turn=first,
+            model=model,
+            platform=platform,
+            sender_id="",
+            **extra,
+        )
         return turn
 
-    def end_turn(self, turn: Turn, answer: str = "", interrupted: bool = False, failed: bool = False,
-                 session_id: str = "") -> None:
+    def end_turn(
+        self, turn: Turn, answer: str = "", interrupted: bool = False, failed: bool = False, session_id: str = ""
+    ) -> None:
         """End a turn the way Hermes does.
 
         `post_llm_call` fires only with an answer; after a failure of the model's
@@ -185,15 +214,32 @@ class FakeHost:
             return
         session = session_id or turn.session_id
         if answer and not interrupted:
-            self.fire("post_llm_call", session_id=session, task_id=turn.task_id, turn_id=turn.turn_id,
-                      user_message=turn.user_message, assistant_response=answer,
-                      conversation_history=[{"role": "user", "content": turn.user_message},
-                                            {"role": "assistant", "content": answer}],
-                      model=turn.model, platform=turn.platform)
+            self.fire(
+                "post_llm_call",
+                session_id=session,
+                task_id=turn.task_id,
+                turn_id=turn.turn_id,
+                user_message=turn.user_message,
+                assistant_response=answer,
+                conversation_history=[
+                    {"role": "user", "content": turn.user_message},
+                    {"role": "assistant", "content": answer},
+                ],
+                model=turn.model,
+                platform=turn.platform,
+            )
         extra: dict[str, Any] = {"failed": False, "turn_exit_reason": "text_response(finish_reason=stop)"}
-        self.fire("on_session_end", session_id=session, task_id=turn.task_id, turn_id=turn.turn_id,
-                  completed=bool(answer) and not interrupted, interrupted=interrupted, model=turn.model,
-                  platform=turn.platform, **(extra if self.newer else {}))
+        self.fire(
+            "on_session_end",
+            session_id=session,
+            task_id=turn.task_id,
+            turn_id=turn.turn_id,
+            completed=bool(answer) and not interrupted,
+            interrupted=interrupted,
+            model=turn.model,
+            platform=turn.platform,
+            **(extra if self.newer else {}),
+        )
 
     def end_session(self, session_id: str, platform: str = "cli") -> None:
         """End a session: fire `on_session_finalize`."""
@@ -201,9 +247,16 @@ class FakeHost:
 
     def start_subagent(self, turn: Turn, child_session_id: str) -> None:
         """Tell the plugin that a turn starts a sub-agent, before that one's first call."""
-        self.fire("subagent_start", parent_session_id=turn.session_id, parent_turn_id=turn.turn_id,
-                  parent_subagent_id=None, child_session_id=child_session_id,
-                  child_subagent_id=f"sa-0-{uuid.uuid4().hex[:8]}", child_role="leaf", child_goal="look")
+        self.fire(
+            "subagent_start",
+            parent_session_id=turn.session_id,
+            parent_turn_id=turn.turn_id,
+            parent_subagent_id=None,
+            child_session_id=child_session_id,
+            child_subagent_id=f"sa-0-{uuid.uuid4().hex[:8]}",
+            child_role="leaf",
+            child_goal="look",
+        )
 
     def fire(self, hook_name: str, **kwargs: Any) -> list[Any]:
         """Call every callback of a hook; keep what they raise and go on."""
@@ -221,22 +274,31 @@ class FakeHost:
 
     # tools
 
-    def call(self, turn: Turn | None, tool: str, args: Any = None, tool_call_id: str = "",
-             nested: bool = False, **ids: str) -> Any:
+    def call(
+        self, turn: Turn | None, tool: str, args: Any = None, tool_call_id: str = "", nested: bool = False, **ids: str
+    ) -> Any:
         """Let the model of a turn call a tool; return what Hermes would be given.
 
         Without a turn all ids are empty, as for the calls of a code block.
         `nested` runs the chain twice, as 0.19.0 does in a parallel batch.
         `ids` replaces single ids, such as `session_id` after a split.
         """
-        known = {"task_id": turn.task_id, "session_id": turn.session_id, "turn_id": turn.turn_id} if turn else {
-            "task_id": "", "session_id": "", "turn_id": ""}
-        context = {**known, "tool_call_id": tool_call_id or (f"call_{uuid.uuid4().hex[:8]}" if turn else ""),
-                   "api_request_id": f"{known['turn_id']}:api:1" if turn else "", **ids}
+        known = (
+            {"task_id": turn.task_id, "session_id": turn.session_id, "turn_id": turn.turn_id}
+            if turn
+            else {"task_id": "", "session_id": "", "turn_id": ""}
+        )
+        context = {
+            **known,
+            "tool_call_id": tool_call_id or (f"call_{uuid.uuid4().hex[:8]}" if turn else ""),
+            "api_request_id": f"{known['turn_id']}:api:1" if turn else "",
+            **ids,
+        }
         args = {} if args is None else args
         if nested:
-            return self._chain(tool, args, lambda inner: self._chain(tool, inner, self._terminal(tool), context),
-                               context)
+            return self._chain(
+                tool, args, lambda inner: self._chain(tool, inner, self._terminal(tool), context), context
+            )
         return self._chain(tool, args, self._terminal(tool), context)
 
     def _terminal(self, tool: str) -> Callable[[Any], Any]:
@@ -244,6 +306,7 @@ class FakeHost:
             self.ran.append(RanTool(tool, args))
             real = self.tools.get(tool)
             return real(args) if real else f'{{"live": "{tool}"}}'
+
         return run
 
     def _chain(self, tool: str, args: Any, terminal: Callable[[Any], Any], context: dict[str, str]) -> Any:
@@ -275,9 +338,14 @@ class FakeHost:
 
             try:
                 return callbacks[index](
-                    tool_name=tool, args=payload, original_args=args, next_call=next_call,
+                    tool_name=tool,
+                    args=payload,
+                    original_args=args,
+                    next_call=next_call,
                     telemetry_schema_version="hermes.observer.v1",
-                    middleware_schema_version="hermes.middleware.v1", **context)
+                    middleware_schema_version="hermes.middleware.v1",
+                    **context,
+                )
             except DownstreamError as error:
                 raise error.original
             except Exception as error:

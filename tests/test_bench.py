@@ -27,7 +27,7 @@ class Statistics(unittest.TestCase):
     def test_both_are_timed_in_turns_and_the_first_round_does_not_count(self) -> None:
         order: list[str] = []
         pairs = interleaved(lambda: lambda: order.append("a"), lambda: lambda: order.append("b"), 3)
-        self.assertEqual("".join(order), "ba" "ab" "ba" "ab")
+        self.assertEqual("".join(order), "baabbaab")
         self.assertEqual((len(pairs.ours), len(pairs.reference)), (3, 3))
 
     def test_times_are_of_one_operation(self) -> None:
@@ -49,7 +49,10 @@ class Statistics(unittest.TestCase):
         self.assertEqual(Curve.from_dict(json.loads(json.dumps(grown.to_dict()))).to_dict(), grown.to_dict())
 
     def test_the_tables_say_what_is_met_and_what_is_not(self) -> None:
-        rows = [row("good", "y", PAIRS, "s", "wall", Goal("times", 2)), row("bad", "y", PAIRS, "s", "wall", Goal("more", 0.5))]
+        rows = [
+            row("good", "y", PAIRS, "s", "wall", Goal("times", 2)),
+            row("bad", "y", PAIRS, "s", "wall", Goal("more", 0.5)),
+        ]
         lines = table(rows).split("\n")
         self.assertIn("| yes", lines[2])
         self.assertIn("| NO (1.00)", lines[3])
@@ -87,8 +90,14 @@ class Rows(unittest.TestCase):
 
         sys.setprofile(profile)
         try:
-            callback(tool_name="read_file", args=material.args(1), next_call=lambda _: "text", turn_id="turn",
-                     session_id="session", tool_call_id="call")  # fmt: skip
+            callback(
+                tool_name="read_file",
+                args=material.args(1),
+                next_call=lambda _: "text",
+                turn_id="turn",
+                session_id="session",
+                tool_call_id="call",
+            )
         finally:
             sys.setprofile(None)
         self.assertEqual([slot.result for slot in recording.close()], ["text"])

@@ -169,24 +169,37 @@ class Format(StoreCase):
         self.assertEqual(self.store.summary("shop"), summed(SHOP))
 
     def test_lone_surrogates_come_back_in_every_text(self) -> None:
-        odd = "\\\ud800x\udfff\"\U0001f600\u2028\x00"
-        made = SHOP._replace(answer=odd, request=odd, calls=(Call("read_file", {odd: odd}, odd),),
-            snapshot=Snapshot({odd: SnapshotFile(odd, 1)}), warnings=(odd,))
+        odd = '\\\ud800x\udfff"\U0001f600\u2028\x00'
+        made = SHOP._replace(
+            answer=odd,
+            request=odd,
+            calls=(Call("read_file", {odd: odd}, odd),),
+            snapshot=Snapshot({odd: SnapshotFile(odd, 1)}),
+            warnings=(odd,),
+        )
         self.store.save(made, overwrite=False)
         self.assertEqual(self.store.read("shop")[0], made)
 
     def test_random_texts_come_back(self) -> None:
         rng = random.Random(1)
         for _ in range(200):
-            texts = ["".join(chr(rng.choice((rng.randrange(0x250), rng.randrange(0x1FFFF))))
-                             for _ in range(rng.randrange(30))).encode("utf-8", "ignore").decode() for _ in range(3)]
+            texts = [
+                "".join(
+                    chr(rng.choice((rng.randrange(0x250), rng.randrange(0x1FFFF)))) for _ in range(rng.randrange(30))
+                )
+                .encode("utf-8", "ignore")
+                .decode()
+                for _ in range(3)
+            ]
             made = Cassette("shop", texts[0], texts[1], calls=(Call("t", {texts[2]: texts}, texts),))
             self.assertEqual(parse_cassette(dump_cassette(made), "f"), made)
 
     def test_a_newer_schema_is_refused_naming_both(self) -> None:
         for schema in (SCHEMA + 1, 10**400, 0, -1):
             self.put(dump_cassette(SHOP).replace(b'"schema": 1', b'"schema": %d' % schema))
-            self.both_refuse("shop.json", "field schema: schema ", f"not known here (this version reads {SCHEMA})", "update")
+            self.both_refuse(
+                "shop.json", "field schema: schema ", f"not known here (this version reads {SCHEMA})", "update"
+            )
 
     def test_each_wrong_type_is_named_with_its_path(self) -> None:
         whole = json.loads(dump_cassette(SHOP))
@@ -202,9 +215,19 @@ class Format(StoreCase):
 
     def test_each_missing_field_without_a_default_is_named(self) -> None:
         whole = json.loads(dump_cassette(SHOP))
-        needed = [("schema",), ("name",), ("request",), ("answer",), ("calls",), ("snapshot",), ("snapshot", "files"),
-                  ("snapshot", "files", "b.txt", "text"), ("calls", 1, "tool"), ("calls", 0, "args"),
-                  ("calls", 2, "result")]
+        needed = [
+            ("schema",),
+            ("name",),
+            ("request",),
+            ("answer",),
+            ("calls",),
+            ("snapshot",),
+            ("snapshot", "files"),
+            ("snapshot", "files", "b.txt", "text"),
+            ("calls", 1, "tool"),
+            ("calls", 0, "args"),
+            ("calls", 2, "result"),
+        ]
         for path in needed:
             changed = copy.deepcopy(whole)
             parent = changed
@@ -216,19 +239,31 @@ class Format(StoreCase):
                 self.both_refuse("shop.json", f"field {dotted(path)} is missing")
 
     def test_a_root_of_another_type_is_refused(self) -> None:
-        for data, kind in ((b"[]", "a list"), (b"null", "null"), (b'"x"', "a string"), (b"5", "a number"),
-                           (b"true", "a boolean")):
+        for data, kind in (
+            (b"[]", "a list"),
+            (b"null", "null"),
+            (b'"x"', "a string"),
+            (b"5", "a number"),
+            (b"true", "a boolean"),
+        ):
             self.put(data)
             self.both_refuse("shop.json: the file's root should be an object", kind)
 
     def test_what_is_no_strict_json_is_refused_in_a_line(self) -> None:
         text = dump_cassette(SHOP).decode()
         for data, part in {
-            b"": "is not a JSON file", b" \r\n": "is not a JSON file", b"{": "is not a JSON file",
-            text.encode("utf-16"): "is not UTF-8", text.encode("latin-1", "replace"): "is not UTF-8",
-            b'{"a": ' + b"[" * 100_000: "nested too deeply", b'{"a\\nb": 1, "a\\nb": 2}': r"key 'a\nb' stands twice",
-            b'{"a": NaN}': "NaN is not", b'{"a": -Infinity}': "-Infinity is not", b'{"a": 1e999}': "1e999 is too large",
-            b'{"a": ' + b"9" * 5000 + b"}": "5,000 digits", b'{"a": 1} x': "Extra data",
+            b"": "is not a JSON file",
+            b" \r\n": "is not a JSON file",
+            b"{": "is not a JSON file",
+            text.encode("utf-16"): "is not UTF-8",
+            text.encode("latin-1", "replace"): "is not UTF-8",
+            b'{"a": ' + b"[" * 100_000: "nested too deeply",
+            b'{"a\\nb": 1, "a\\nb": 2}': r"key 'a\nb' stands twice",
+            b'{"a": NaN}': "NaN is not",
+            b'{"a": -Infinity}': "-Infinity is not",
+            b'{"a": 1e999}': "1e999 is too large",
+            b'{"a": ' + b"9" * 5000 + b"}": "5,000 digits",
+            b'{"a": 1} x': "Extra data",
         }.items():
             self.put(data)
             with self.subTest(part=part):
@@ -249,8 +284,11 @@ class Format(StoreCase):
 
     def test_a_mark_or_other_newlines_change_nothing(self) -> None:
         data = dump_cassette(SHOP)
-        for changed in (b"\xef\xbb\xbf" + data, data.replace(b"\n", b"\r\n"),
-                        json.dumps(json.loads(data), indent=0).encode()):
+        for changed in (
+            b"\xef\xbb\xbf" + data,
+            data.replace(b"\n", b"\r\n"),
+            json.dumps(json.loads(data), indent=0).encode(),
+        ):
             self.put(changed)
             self.assertEqual(self.store.read("shop")[0], SHOP)
             self.assertEqual(self.store.summary("shop"), summed(SHOP))
@@ -262,7 +300,7 @@ class Format(StoreCase):
 
     def test_keys_of_a_file_cannot_write_to_the_terminal(self) -> None:
         snapshot = Snapshot({}, {"a\n\x1b[31mred": 1})
-        self.put(dump_cassette(SHOP._replace(snapshot=snapshot)).replace(b"red\":1", b"red\":null"))
+        self.put(dump_cassette(SHOP._replace(snapshot=snapshot)).replace(b'red":1', b'red":null'))
         self.both_refuse(r"snapshot.skipped.a\n\x1b[31mred should be a number")
 
     def test_many_twin_keys_are_found_at_once(self) -> None:
@@ -319,28 +357,59 @@ class Format(StoreCase):
                 continue
             saved += 1
             again, _ = self.store.read("shop")
-            self.assertEqual(shown([call._asdict() for call in again.calls]), shown([call._asdict() for call in made.calls]))
+            self.assertEqual(
+                shown([call._asdict() for call in again.calls]), shown([call._asdict() for call in made.calls])
+            )
             self.assertEqual(list(again.snapshot.files), ["a.py"])
             self.assertEqual(*(shown(one.snapshot.files["a.py"].text) for one in (again, made)))
-            self.assertEqual(again._replace(calls=(), snapshot=Snapshot()), made._replace(calls=(), snapshot=Snapshot()))
+            self.assertEqual(
+                again._replace(calls=(), snapshot=Snapshot()), made._replace(calls=(), snapshot=Snapshot())
+            )
         self.assertTrue(40 < saved < 400, saved)
 
     def test_each_way_to_be_more_than_plain_is_read_back(self) -> None:
         call, file = Call("t", {}, ""), SnapshotFile("", 0, 0.0)
         self.assertTrue(cassette_store._is_plain((call,), Snapshot({"a": file}, {"b": 1}, {"c": "d"})))
         calls: tuple[dict[str, Any], ...] = (
-            {"tool": 5}, {"tool": Text("t")}, {"args": []}, {"args": {1: 2}}, {"args": {"a": (1,)}}, {"args": {"a": 2**70}},
-            {"args": {"a": math.nan}}, {"args": {Text("a"): 1}}, {"args": {"\ud83d": 1}}, {"args": {"a": nested(70)}},
-            {"result": None}, {"result": {}}, {"result": Text("")},
-        )  # fmt: skip
+            {"tool": 5},
+            {"tool": Text("t")},
+            {"args": []},
+            {"args": {1: 2}},
+            {"args": {"a": (1,)}},
+            {"args": {"a": 2**70}},
+            {"args": {"a": math.nan}},
+            {"args": {Text("a"): 1}},
+            {"args": {"\ud83d": 1}},
+            {"args": {"a": nested(70)}},
+            {"result": None},
+            {"result": {}},
+            {"result": Text("")},
+        )
         for change in calls:
             self.assertFalse(cassette_store._is_plain((call, call._replace(**change)), Snapshot()), change)
-        snapshots = [Snapshot({"a": file, "b": file._replace(**change)}) for change in (
-            {"text": None}, {"text": Text("")}, {"size": -1}, {"size": True}, {"size": 2**70}, {"size": 1.0},
-            {"mtime": math.inf}, {"mtime": "1"}, {"ignored": 0},
-        )]  # fmt: skip
-        snapshots += [Snapshot({5: file}), Snapshot({"\udc80": file}), Snapshot({}, {"a": True}), Snapshot({}, {"a": 1.5}),
-                      Snapshot({}, {1: 1}), Snapshot({}, {}, {"a": None}), Snapshot({}, {}, {"\ud800": "a"})]  # fmt: skip
+        snapshots = [
+            Snapshot({"a": file, "b": file._replace(**change)})
+            for change in (
+                {"text": None},
+                {"text": Text("")},
+                {"size": -1},
+                {"size": True},
+                {"size": 2**70},
+                {"size": 1.0},
+                {"mtime": math.inf},
+                {"mtime": "1"},
+                {"ignored": 0},
+            )
+        ]
+        snapshots += [
+            Snapshot({5: file}),
+            Snapshot({"\udc80": file}),
+            Snapshot({}, {"a": True}),
+            Snapshot({}, {"a": 1.5}),
+            Snapshot({}, {1: 1}),
+            Snapshot({}, {}, {"a": None}),
+            Snapshot({}, {}, {"\ud800": "a"}),
+        ]
         for snapshot in snapshots:
             self.assertFalse(cassette_store._is_plain((), snapshot), snapshot)
 
@@ -405,7 +474,11 @@ def any_value(rng: random.Random, depth: int) -> Any:
     if kind == 3:
         return rng.choice((None, True, False, 0, -1, 2**63, 2**64 - 1, 10**30, 1.5, -0.0, 5e-324, 1e308))
     if kind < 7:
-        return rng.choice((None, 1, "", 0.5)) if rng.random() < 0.9 else rng.choice((math.nan, math.inf, b"", Text("x"), ()))
+        return (
+            rng.choice((None, 1, "", 0.5))
+            if rng.random() < 0.9
+            else rng.choice((math.nan, math.inf, b"", Text("x"), ()))
+        )
     if kind < 9:
         return [any_value(rng, depth - 1) for _ in range(rng.randrange(3))]
     keys = [any_value(rng, 0) if rng.random() < 0.9 else rng.choice((1, None, True)) for _ in range(rng.randrange(4))]
@@ -414,12 +487,15 @@ def any_value(rng: random.Random, depth: int) -> Any:
 
 def any_cassette(rng: random.Random) -> Cassette:
     """A cassette whose calls and files may be anything."""
+
     def mostly(usual: Any) -> Any:
         return usual if rng.random() < 0.9 else any_value(rng, 2)
 
     calls = [Call(mostly("t"), mostly({"a": any_value(rng, 3)}), mostly("text")) for _ in range(rng.randrange(4))]
     file = SnapshotFile(mostly("text"), mostly(1), mostly(1.5), mostly(False))
-    return SHOP._replace(calls=tuple(calls), snapshot=Snapshot({"a.py": file}, {"hidden": mostly(1)}, {"b": mostly("x")}))
+    return SHOP._replace(
+        calls=tuple(calls), snapshot=Snapshot({"a.py": file}, {"hidden": mostly(1)}, {"b": mostly("x")})
+    )
 
 
 def shown(value: Any) -> str:
@@ -533,8 +609,30 @@ class EditedByHand(StoreCase):
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
     """One to three random edits, some of them with what breaks readers."""
-    tokens = (b"null", b"-1", b"1e999", b"NaN", b"\\ud800", b'"', b"{", b"}", b"[", b"]", b",", b"9" * 400, b"\xff",
-              b"\xef\xbb\xbf", b"\r\n", b"true", b'"calls": ', b'\n"calls": ', b'"a":1,"a":1', b"\x00", b"1.5", b"re:(")
+    tokens = (
+        b"null",
+        b"-1",
+        b"1e999",
+        b"NaN",
+        b"\\ud800",
+        b'"',
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b"9" * 400,
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"\r\n",
+        b"true",
+        b'"calls": ',
+        b'\n"calls": ',
+        b'"a":1,"a":1',
+        b"\x00",
+        b"1.5",
+        b"re:(",
+    )
     for _ in range(rng.randint(1, 3)):
         start = rng.randrange(len(data) + 1)
         end = min(len(data), start + rng.choice((0, 1, 1, 2, 8, 40)))
@@ -550,8 +648,13 @@ class OtherThings(StoreCase):
     def test_no_cassette_offers_the_nearest_name(self) -> None:
         self.store.save(SHOP, overwrite=False)
         for name, hint in (("shp", "did you mean 'shop'?"), ("SHOP2", "'shop'"), ("zzz", "hermes cassette list")):
-            for ask in (self.store.read, self.store.summary, self.store.remove,
-                        lambda n: self.store.change_pins(n, tuple), lambda n: self.store.rename(n, "new")):
+            for ask in (
+                self.store.read,
+                self.store.summary,
+                self.store.remove,
+                lambda n: self.store.change_pins(n, tuple),
+                lambda n: self.store.rename(n, "new"),
+            ):
                 with self.refused(f"there is no cassette {name!r}", hint):
                     ask(name)
 
@@ -642,8 +745,32 @@ class Names(StoreCase):
             self.assertEqual(check_name(name), name)
 
     def test_bad_names_are_refused(self) -> None:
-        bad = ("", ".", "..", "../x", "a/b", "a\\b", "/etc/passwd", "C:x", "a:b", "-x", ".x", "_x", "a.", "a ", " a",
-               "a\n", "a" * 65, "ä", "a\0", "\ud800", "a*", "com¹", "٣", "a\u202e")
+        bad = (
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "a\\b",
+            "/etc/passwd",
+            "C:x",
+            "a:b",
+            "-x",
+            ".x",
+            "_x",
+            "a.",
+            "a ",
+            " a",
+            "a\n",
+            "a" * 65,
+            "ä",
+            "a\0",
+            "\ud800",
+            "a*",
+            "com¹",
+            "٣",
+            "a\u202e",
+        )
         for name in bad:
             with self.subTest(name=name), self.refused("cannot name a cassette"):
                 check_name(name)
@@ -653,10 +780,20 @@ class Names(StoreCase):
 
     def test_no_door_of_the_store_takes_a_bad_name(self) -> None:
         store = self.store
-        for door in (store.path, store.exists, store.read, store.summary, store.runs, store.remove, store.count_runs,
-                     lambda n: store.last_runs(n, 1), lambda n: store.save_run(n, "1", {}),
-                     lambda n: store.change_pins(n, tuple), lambda n: store.rename("shop", n),
-                     lambda n: store.save(Cassette(n, "", ""), True)):
+        for door in (
+            store.path,
+            store.exists,
+            store.read,
+            store.summary,
+            store.runs,
+            store.remove,
+            store.count_runs,
+            lambda n: store.last_runs(n, 1),
+            lambda n: store.save_run(n, "1", {}),
+            lambda n: store.change_pins(n, tuple),
+            lambda n: store.rename("shop", n),
+            lambda n: store.save(Cassette(n, "", ""), True),
+        ):
             with self.refused("'../x' cannot name a cassette"):
                 door("../x")
 
@@ -726,8 +863,10 @@ class Modes(StoreCase):
 
     def test_a_file_system_without_modes_is_no_obstacle(self) -> None:
         self.root.chmod(0o755)
-        with mock.patch("os.chmod", side_effect=PermissionError(1, "Operation not permitted")), \
-                mock.patch.object(type(self.root), "chmod", side_effect=PermissionError(1, "Operation not permitted")):
+        with (
+            mock.patch("os.chmod", side_effect=PermissionError(1, "Operation not permitted")),
+            mock.patch.object(type(self.root), "chmod", side_effect=PermissionError(1, "Operation not permitted")),
+        ):
             self.store.prepare()
 
 
@@ -767,9 +906,11 @@ def read_only_disk(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
 
 class BadDisks(StoreCase):
     FAULTS = {
-        "No space left": [("builtins.open", {"side_effect": full_disk}),
-                          ("os.fsync", {"side_effect": OSError(errno.ENOSPC, "No space left on device")}),
-                          ("os.replace", {"side_effect": OSError(errno.ENOSPC, "No space left on device")})],
+        "No space left": [
+            ("builtins.open", {"side_effect": full_disk}),
+            ("os.fsync", {"side_effect": OSError(errno.ENOSPC, "No space left on device")}),
+            ("os.replace", {"side_effect": OSError(errno.ENOSPC, "No space left on device")}),
+        ],
         "Read-only": [("os.open", {"side_effect": read_only_disk})],
         "denied": [("os.replace", {"side_effect": PermissionError(errno.EACCES, "Permission denied")})],
         "Input/output": [("os.fsync", {"side_effect": OSError(errno.EIO, "Input/output error")})],
@@ -780,9 +921,11 @@ class BadDisks(StoreCase):
         before = self.store.path("shop").read_bytes()
         for part, patches in self.FAULTS.items():
             for target, how in patches:
-                for write in (lambda: self.store.save(SHOP._replace(answer="new"), True),
-                              lambda: self.store.change_pins("shop", lambda pins: ("new",)),
-                              lambda: self.store.save_run("shop", "1", {})):
+                for write in (
+                    lambda: self.store.save(SHOP._replace(answer="new"), True),
+                    lambda: self.store.change_pins("shop", lambda pins: ("new",)),
+                    lambda: self.store.save_run("shop", "1", {}),
+                ):
                     with self.subTest(part=part, target=target), mock.patch(target, **how):
                         with self.refused("cannot write", ".json", part, "free some space"):
                             write()
@@ -795,6 +938,7 @@ class BadDisks(StoreCase):
             if os.path.isdir(path):
                 raise PermissionError(errno.EACCES, "Permission denied")
             return real_os_open(path, *args, **kwargs)
+
         with mock.patch("os.open", no_folders):
             self.store.save(SHOP, overwrite=False)
         self.assertEqual(self.store.read("shop")[0], SHOP)
@@ -822,8 +966,13 @@ class BadDisks(StoreCase):
             if denied:
                 raise denied.pop()
             real(*args)
-        with mock.patch.object(cassette_store, "_WINDOWS", True), mock.patch("os.replace", replace), \
-                mock.patch("time.sleep"), mock.patch.dict(sys.modules, {"msvcrt": fake_msvcrt()}):
+
+        with (
+            mock.patch.object(cassette_store, "_WINDOWS", True),
+            mock.patch("os.replace", replace),
+            mock.patch("time.sleep"),
+            mock.patch.dict(sys.modules, {"msvcrt": fake_msvcrt()}),
+        ):
             self.store.save(SHOP, overwrite=False)
         self.assertEqual(self.store.read("shop")[0], SHOP)
 
@@ -834,9 +983,13 @@ class BadDisks(StoreCase):
 class Processes(StoreCase):
     def start(self, *words: str, stop: int = 0, root: Path | None = None) -> subprocess.Popen[str]:
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(CHILD), str(root or self.root), *words], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "STORE_CHILD_STOP": str(stop)})
+            [sys.executable, "-I", "-S", str(CHILD), str(root or self.root), *words],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "STORE_CHILD_STOP": str(stop)},
+        )
         self.addCleanup(self.reap, child)
         return child
 
@@ -920,6 +1073,7 @@ def threads(count: int, work: Callable[[int], Any]) -> None:
             work(number)
         except BaseException as error:
             failed.append(error)
+
     started = [threading.Thread(target=run, args=(n,)) for n in range(count)]
     for thread in started:
         thread.start()
@@ -938,6 +1092,7 @@ def fake_msvcrt(denied: Callable[[], bool] = lambda: False) -> ModuleType:
         module.asked.append((mode, count))
         if denied():
             raise PermissionError(13, "Permission denied")
+
     module.locking, module.LK_NBLCK = locking, 2
     return module
 
@@ -962,6 +1117,7 @@ class Locks(StoreCase):
                 told.append("saved")
             except CassetteError as error:
                 told.append(str(error))
+
         threads(8, record)
         self.assertEqual(told.count("saved"), 1)
         self.assertEqual(sum("use --overwrite" in text for text in told), 7)
@@ -976,6 +1132,7 @@ class Locks(StoreCase):
                 removed.append(descriptor)
                 os.unlink(lock.path)  # between the lock and the look at its file
             return real(descriptor)
+
         with mock.patch("os.fstat", fstat):
             self.assertTrue(lock.try_acquire())
         self.assertFalse(self.store.lock().try_acquire())
@@ -983,8 +1140,10 @@ class Locks(StoreCase):
 
     def test_a_drive_without_locks_is_told_and_not_taken_for_a_held_lock(self) -> None:
         name = "fcntl.flock" if POSIX else "msvcrt.locking"
-        with mock.patch(name, side_effect=OSError(errno.ENOLCK, "No locks available")), \
-                self.refused("cannot lock", "store.lock", "No locks available", "drive"):
+        with (
+            mock.patch(name, side_effect=OSError(errno.ENOLCK, "No locks available")),
+            self.refused("cannot lock", "store.lock", "No locks available", "drive"),
+        ):
             self.store.lock().try_acquire()
 
     def test_a_lock_that_cannot_be_opened_is_told(self) -> None:
@@ -1012,15 +1171,24 @@ class Sweeping(StoreCase):
 
     def test_only_old_hand_overs_and_litter_go(self) -> None:
         root = self.root
-        go = [self.age(root / "pings" / "a.json", 2 * DAY), self.age(root / "recordings" / "a.json", 2 * DAY),
-              self.age(root / "claims" / "a.json", LONGEST_RUN + 2 * DAY),
-              self.age(root / ".arm.json.1.ab.tmp", 2 * DAY),
-              self.age(root / "runs" / "shop" / ".1.json.2.ab.tmp", 2 * DAY)]
-        stay = [self.age(root / "pings" / "b.json", 60), self.age(root / "claims" / "b.json", 2 * DAY),
-                self.age(root / "ledgers" / "b.json", LONGEST_RUN), self.age(root / "arm.json", 1e8),
-                self.age(root / "store.lock", 1e8), self.age(root / "waiting.lock", 1e8),
-                self.age(root / ".arm.json.1.cd.tmp", 60), self.age(root / "cassettes" / "old.json", 1e8),
-                self.age(root / "runs" / "shop" / "1.json", 1e8)]
+        go = [
+            self.age(root / "pings" / "a.json", 2 * DAY),
+            self.age(root / "recordings" / "a.json", 2 * DAY),
+            self.age(root / "claims" / "a.json", LONGEST_RUN + 2 * DAY),
+            self.age(root / ".arm.json.1.ab.tmp", 2 * DAY),
+            self.age(root / "runs" / "shop" / ".1.json.2.ab.tmp", 2 * DAY),
+        ]
+        stay = [
+            self.age(root / "pings" / "b.json", 60),
+            self.age(root / "claims" / "b.json", 2 * DAY),
+            self.age(root / "ledgers" / "b.json", LONGEST_RUN),
+            self.age(root / "arm.json", 1e8),
+            self.age(root / "store.lock", 1e8),
+            self.age(root / "waiting.lock", 1e8),
+            self.age(root / ".arm.json.1.cd.tmp", 60),
+            self.age(root / "cassettes" / "old.json", 1e8),
+            self.age(root / "runs" / "shop" / "1.json", 1e8),
+        ]
         self.store.sweep_handovers(1e9)
         self.assertEqual([path.exists() for path in go], [False] * len(go))
         self.assertEqual([path.exists() for path in stay], [True] * len(stay))
@@ -1119,11 +1287,16 @@ class HandOvers(StoreCase):
 
 def random_value(kind: Any, rng: random.Random, **ready: Any) -> Any:
     """A value of one of the hand-over classes, with texts that break writers."""
+
     def text() -> str:
         return "".join(rng.choice('a"\\\n\u2028\ud800é\U0001f600\x00 /') for _ in range(rng.randrange(6)))
+
     makers: dict[Any, Callable[[], Any]] = {
-        str: text, int: lambda: rng.randrange(-5, 10**12), bool: lambda: rng.random() < 0.5,
-        float: lambda: rng.choice((0.0, 1.5, 3, 1e300)), int | None: lambda: rng.choice((None, 0, 7)),
+        str: text,
+        int: lambda: rng.randrange(-5, 10**12),
+        bool: lambda: rng.random() < 0.5,
+        float: lambda: rng.choice((0.0, 1.5, 3, 1e300)),
+        int | None: lambda: rng.choice((None, 0, 7)),
         tuple[str, ...]: lambda: tuple(text() for _ in range(rng.randrange(3))),
         Any: lambda: rng.choice((None, True, 1, 0.5, text(), [text(), {}], {"k" + text(): [1, None]})),
     }
@@ -1141,16 +1314,29 @@ class Pins(StoreCase):
             answer = "".join(rng.choice("aZ9 äÖßéñΣς/\\.:-中") for _ in range(40))
             start = rng.randrange(39)
             part = answer[start : start + rng.randint(1, 8)].strip()
-            for pin in (part, part.upper(), part.lower(), part.swapcase(),
-                        part.replace("\\", "/"), part.replace("/", "\\")):
+            for pin in (
+                part,
+                part.upper(),
+                part.lower(),
+                part.swapcase(),
+                part.replace("\\", "/"),
+                part.replace("/", "\\"),
+            ):
                 self.assertTrue(pin_holds(pin, answer), (pin, answer))
             self.assertFalse(pin_holds(part + "\u2603", answer))
 
     def test_case_is_folded_as_unicode_does(self) -> None:
         for pin, answer, holds in (
-            ("STRASSE", "Hauptstraße 5", True), ("straße", "HAUPTSTRASSE", True), ("ΣΊΣΥΦΟΣ", "σίσυφος", True),
-            ("İstanbul", "i̇stanbul", True), ("istanbul", "İSTANBUL", False), ("ı", "I", False), ("ﬁ", "FI", True),
-            ("K", "\u212a", True), ("8080", "18080", True), ("8080", "8o80", False),
+            ("STRASSE", "Hauptstraße 5", True),
+            ("straße", "HAUPTSTRASSE", True),
+            ("ΣΊΣΥΦΟΣ", "σίσυφος", True),
+            ("İstanbul", "i̇stanbul", True),
+            ("istanbul", "İSTANBUL", False),
+            ("ı", "I", False),
+            ("ﬁ", "FI", True),
+            ("K", "\u212a", True),
+            ("8080", "18080", True),
+            ("8080", "8o80", False),
         ):
             with self.subTest(pin=pin, answer=answer):
                 self.assertEqual(pin_holds(pin, answer), holds)
@@ -1164,9 +1350,12 @@ class Pins(StoreCase):
 
     def test_an_expression_sees_the_answer_and_its_slashed_form(self) -> None:
         for pin, answer, holds in (
-            (r"re:\b8080\b", "port 8080.", True), (r"re:\b8080\b", "18080", False),
+            (r"re:\b8080\b", "port 8080.", True),
+            (r"re:\b8080\b", "18080", False),
             (r"re:SERVER/auth", "server\\AUTH", True),
-            (r"re:server\\auth", "server\\auth", True), (r"re:^b", "a\nb", False), (r"re:(?m)^b", "a\nb", True),
+            (r"re:server\\auth", "server\\auth", True),
+            (r"re:^b", "a\nb", False),
+            (r"re:(?m)^b", "a\nb", True),
         ):
             with self.subTest(pin=pin, answer=answer):
                 self.assertEqual(pin_holds(pin, answer), holds)
@@ -1177,11 +1366,21 @@ class Pins(StoreCase):
 
     def test_a_pin_that_is_none_is_refused(self) -> None:
         for pin, part in (
-            ("", "cannot be empty"), (" \n", "cannot be empty"), ("a\nb", "one line"), ("a\u2028b", "one line"),
-            ("re:(?\nx", "one line"), ("re:", "cannot be empty"), ("re:(", "does not compile"), ("re:(?a)(?u)x", "does not compile"),
-            ("re:[", "does not compile"), ("re:(?L)x", "does not compile"), ("re:\\", "does not compile"),
-            ("re:a{99999999999999999999}", "does not compile"), ("re:" + "(" * 5000 + ")" * 5000, "does not compile"),
-            ("re:(?P<\ud800>x)", "does not compile"), ("re:" + "(" * 5000, "does not compile"),
+            ("", "cannot be empty"),
+            (" \n", "cannot be empty"),
+            ("a\nb", "one line"),
+            ("a\u2028b", "one line"),
+            ("re:(?\nx", "one line"),
+            ("re:", "cannot be empty"),
+            ("re:(", "does not compile"),
+            ("re:(?a)(?u)x", "does not compile"),
+            ("re:[", "does not compile"),
+            ("re:(?L)x", "does not compile"),
+            ("re:\\", "does not compile"),
+            ("re:a{99999999999999999999}", "does not compile"),
+            ("re:" + "(" * 5000 + ")" * 5000, "does not compile"),
+            ("re:(?P<\ud800>x)", "does not compile"),
+            ("re:" + "(" * 5000, "does not compile"),
         ):
             with self.subTest(pin=pin[:20]), self.refused("pin", part):
                 check_pin(pin)
@@ -1236,17 +1435,51 @@ class Grading(unittest.TestCase):
 
     CHANGES: dict[str, tuple[dict[str, Any], ...]] = {
         "arm": ({"id": "a2"}, {"plugin": "2"}, {"fingerprint": "0"}, {"fingerprint": ""}),
-        "claim": ({"arm": "a2"}, {"session": "s9"}, {"session": ""}, {"turn": "t9"}, {"model": "m"}, {"error": "why"},
-                  {"facts": FACTS._replace(yolo=True)}, {"facts": FACTS._replace(plugin="2")},
-                  {"facts": FACTS._replace(fingerprint="0")}, {"facts": FACTS._replace(pid=1)},
-                  {"facts": FACTS._replace(hermes="0")}),
-        "ledger": ({"arm": "a2"}, {"turn": ""}, {"sessions": ()}, {"sessions": ("",)}, {"sessions": ("s1",)},
-                   {"sessions": ("s2",)}, {"model": ""}, {"answer": ""}, {"answer": " \n"}, {"answer": "other"},
-                   {"live": 1}, {"live": 2}, {"live": -1}, {"finished": False}, {"truncated": True}, {"evicted": True},
-                   {"errors": ("KeyError",)}, {"calls": (HIT._replace(how="live"),)},
-                   {"facts": FACTS._replace(yolo=True)}, {"facts": FACTS._replace(pid=1)}),
-        "child": ({"code": 1}, {"code": -9}, {"code": None}, {"timed_out": True}, {"session": ""}, {"session": "s9"},
-                  {"printed": ""}, {"printed": "other"}),
+        "claim": (
+            {"arm": "a2"},
+            {"session": "s9"},
+            {"session": ""},
+            {"turn": "t9"},
+            {"model": "m"},
+            {"error": "why"},
+            {"facts": FACTS._replace(yolo=True)},
+            {"facts": FACTS._replace(plugin="2")},
+            {"facts": FACTS._replace(fingerprint="0")},
+            {"facts": FACTS._replace(pid=1)},
+            {"facts": FACTS._replace(hermes="0")},
+        ),
+        "ledger": (
+            {"arm": "a2"},
+            {"turn": ""},
+            {"sessions": ()},
+            {"sessions": ("",)},
+            {"sessions": ("s1",)},
+            {"sessions": ("s2",)},
+            {"model": ""},
+            {"answer": ""},
+            {"answer": " \n"},
+            {"answer": "other"},
+            {"live": 1},
+            {"live": 2},
+            {"live": -1},
+            {"finished": False},
+            {"truncated": True},
+            {"evicted": True},
+            {"errors": ("KeyError",)},
+            {"calls": (HIT._replace(how="live"),)},
+            {"facts": FACTS._replace(yolo=True)},
+            {"facts": FACTS._replace(pid=1)},
+        ),
+        "child": (
+            {"code": 1},
+            {"code": -9},
+            {"code": None},
+            {"timed_out": True},
+            {"session": ""},
+            {"session": "s9"},
+            {"printed": ""},
+            {"printed": "other"},
+        ),
     }
 
     def test_any_single_change_of_the_evidence_makes_the_run_invalid(self) -> None:
@@ -1266,7 +1499,18 @@ class Grading(unittest.TestCase):
         self.assertEqual(grade(("auth.py",), 7, evidence["ledger"], reasons).result, "INVALID")
 
     def test_every_field_of_the_evidence_is_changed_above(self) -> None:
-        free = {"kind", "name", "request", "host", "created", "timeout", "folder", "cassette_sha", "overwrite", "rg_major"}
+        free = {
+            "kind",
+            "name",
+            "request",
+            "host",
+            "created",
+            "timeout",
+            "folder",
+            "cassette_sha",
+            "overwrite",
+            "rg_major",
+        }
         told = {"complaint"}  # for the person to read; no evidence
         for what, kind in (("arm", Arm), ("claim", Claim), ("ledger", Ledger), ("child", Child)):
             changed = {key for change in self.CHANGES[what] for key in change}
@@ -1311,15 +1555,18 @@ class Paths(unittest.TestCase):
     def test_the_two_paths_of_the_readme_read_as_there(self) -> None:
         self.assertEqual(
             describe_path(self.calls(3, "synthesized"), 7),
-            "2 calls: 1 hit, 1 synthesized, 0 miss; subset of recording, in order (7 recorded)")
+            "2 calls: 1 hit, 1 synthesized, 0 miss; subset of recording, in order (7 recorded)",
+        )
         self.assertEqual(
-            describe_path(self.calls("miss"), 7),
-            "1 call: 0 hit, 0 synthesized, 1 miss; no recorded call reused")
+            describe_path(self.calls("miss"), 7), "1 call: 0 hit, 0 synthesized, 1 miss; no recorded call reused"
+        )
 
     def test_order_and_wholeness_are_told(self) -> None:
         for hows, recorded, part in (
-            ((0, 1, 2), 3, "the recording's own path (3 recorded)"), ((0, 1), 3, "subset of recording, in order"),
-            ((1, 0), 3, "subset of recording, in another order"), ((0, 0, 2), 3, "subset of recording, in order"),
+            ((0, 1, 2), 3, "the recording's own path (3 recorded)"),
+            ((0, 1), 3, "subset of recording, in order"),
+            ((1, 0), 3, "subset of recording, in another order"),
+            ((0, 0, 2), 3, "subset of recording, in order"),
             ((0, "miss"), 2, "subset of recording, in order"),
             ((), 0, "0 calls: 0 hit, 0 synthesized, 0 miss; no recorded call reused"),
             ((2, 1, 0), 3, "in another order (3 recorded)"),

@@ -58,12 +58,16 @@ class CliCase(unittest.TestCase):
 
     def keep(self, name: str = "shop", **changes: Any) -> Cassette:
         fields: dict[str, Any] = {
-            "request": QUESTION, "answer": "server/auth.py, port 8080", "model": "careful", "cwd": str(self.home),
-            "host": Host("0.19.0", "linux", "rg"), "pins": ("8080",),
+            "request": QUESTION,
+            "answer": "server/auth.py, port 8080",
+            "model": "careful",
+            "cwd": str(self.home),
+            "host": Host("0.19.0", "linux", "rg"),
+            "pins": ("8080",),
             "calls": (Call("read_file", {"path": "server/auth.py"}, "1|AUTH_PORT = 8080"),),
             "snapshot": Snapshot({"server/auth.py": SnapshotFile("AUTH_PORT = 8080\n", 17)}, {"hidden": 2}),
             **changes,
-        }  # fmt: skip
+        }
         self.store.save(Cassette(name, **fields), overwrite=True)
         return self.store.read(name)[0]
 
@@ -133,8 +137,9 @@ class Pinning(CliCase):
         self.keep("tinyshop")
         for words in (("pin", "tinyshpo", "x"), ("show", "tinyshpo"), ("run", "tinyshpo"), ("rm", "tinyshpo", "--yes")):
             status, _, err = self.run_command(*words)
-            self.assertEqual((status, err), (2, "hermes cassette: there is no cassette 'tinyshpo': did you mean 'tinyshop'?\n"))
-
+            self.assertEqual(
+                (status, err), (2, "hermes cassette: there is no cassette 'tinyshpo': did you mean 'tinyshop'?\n")
+            )
 
     def test_a_pin_that_backtracks_without_end_is_told_and_never_waited_for(self) -> None:
         answer = "a" * 60 + "!"
@@ -158,7 +163,15 @@ class Pinning(CliCase):
 
     def test_pins_hold_the_same_in_the_child_as_here(self) -> None:
         answer = "See server\\auth.py: port 8080 (→ Über \ud800)"
-        pins = ["re:\\b8080\\b", "re:SERVER/auth\\.py", "re:server\\\\auth", "re:über", "re:9090", "server/AUTH.py", "x"]
+        pins = [
+            "re:\\b8080\\b",
+            "re:SERVER/auth\\.py",
+            "re:server\\\\auth",
+            "re:über",
+            "re:9090",
+            "server/AUTH.py",
+            "x",
+        ]
         held, reasons = cli.hold_pins(pins, answer)
         self.assertEqual((held, reasons), ({pin: pin_holds(pin, answer) for pin in pins}, []))
         self.assertEqual([held[pin] for pin in pins], [True, True, True, True, False, True, False])
@@ -167,7 +180,9 @@ class Pinning(CliCase):
 class Looking(CliCase):
     def test_list_fits_eighty_columns_and_tells_of_broken_cassettes(self) -> None:
         for number in range(100):
-            self.keep(f"cassette-{number:03}", warnings=("1 tool call was not kept: this cassette may not replay cleanly",))
+            self.keep(
+                f"cassette-{number:03}", warnings=("1 tool call was not kept: this cassette may not replay cleanly",)
+            )
         self.store.path("cassette-050").write_bytes(b"{")
         self.store.save_run("cassette-001", "20260101T000000-x", {"result": "PASS", "model": "gpt-oss:20b"})
         status, out, err = self.run_command("list")
@@ -185,11 +200,23 @@ class Looking(CliCase):
     def test_show_tells_all_that_a_cassette_holds(self) -> None:
         self.keep(not_kept=("write_file",), warnings=("a warning",))
         for number in range(7):
-            self.store.save_run("shop", f"2026010{number}T000000-x", {"result": "FAIL", "at": f"day {number}", "pins": []})
+            self.store.save_run(
+                "shop", f"2026010{number}T000000-x", {"result": "FAIL", "at": f"day {number}", "pins": []}
+            )
         out = self.run_command("show", "shop")[1]
-        for told in (QUESTION, "server/auth.py, port 8080", "pins (1):\n  8080", 'read_file {"path":"server/auth.py"}',
-                     "calls not kept (1):\n  write_file", "server/auth.py (17 bytes)", "2 hidden", "a warning",
-                     str(self.store.path("shop")), "day 6", "day 2"):  # fmt: skip
+        for told in (
+            QUESTION,
+            "server/auth.py, port 8080",
+            "pins (1):\n  8080",
+            'read_file {"path":"server/auth.py"}',
+            "calls not kept (1):\n  write_file",
+            "server/auth.py (17 bytes)",
+            "2 hidden",
+            "a warning",
+            str(self.store.path("shop")),
+            "day 6",
+            "day 2",
+        ):
             self.assertIn(told, out)
         self.assertNotIn("day 1", out)
         self.assertNotIn("1|AUTH_PORT", out)
@@ -279,8 +306,18 @@ class Running(CliCase):
         self.assertIn("hermes cassette pin shop FACT", self.refused("shop"))
 
     def test_a_request_that_hermes_would_not_take_as_text_is_refused(self) -> None:
-        for request in ("/help", "!ls", "see @file:a.py", "", "./shot.png what?", "~/x", "'C:\\\\a.png' x", "file:///x y",
-                        "what?\n", "a\r\nb"):  # fmt: skip
+        for request in (
+            "/help",
+            "!ls",
+            "see @file:a.py",
+            "",
+            "./shot.png what?",
+            "~/x",
+            "'C:\\\\a.png' x",
+            "file:///x y",
+            "what?\n",
+            "a\r\nb",
+        ):
             self.keep(request=request)
             self.refused("shop")
 
@@ -301,9 +338,10 @@ class Running(CliCase):
             "schema 2 is not known here": json.dumps({**whole, "schema": 2}).encode(),
             "field calls should be a list, but it is an object": json.dumps({**whole, "calls": {}}).encode(),
             "field calls[0].args should be an object": json.dumps(
-                {**whole, "calls": [{"tool": "x", "args": [], "result": ""}]}).encode(),
+                {**whole, "calls": [{"tool": "x", "args": [], "result": ""}]}
+            ).encode(),
             "field request is missing": json.dumps({k: v for k, v in whole.items() if k != "request"}).encode(),
-        }  # fmt: skip
+        }
         for told, data in harms.items():
             with self.subTest(told):
                 self.store.path("shop").write_bytes(data)
@@ -317,8 +355,9 @@ class Running(CliCase):
         slot = self.store.waiting()
         self.assertTrue(slot.try_acquire())
         self.addCleanup(slot.release)
-        with mock.patch.object(cli, "find_hermes", return_value="/bin/hermes"), mock.patch.object(
-            cli, "find_ripgrep", return_value=""
+        with (
+            mock.patch.object(cli, "find_hermes", return_value="/bin/hermes"),
+            mock.patch.object(cli, "find_ripgrep", return_value=""),
         ):
             self.assertIn("another run is waiting for its session", self.refused("shop"))
 
@@ -337,18 +376,34 @@ class Running(CliCase):
                 store.arm_path.unlink()
             return Child(0, False, "s", "port 8080\n")
 
-        for self.left, expected, result in (("", 0, "PASS"), ("b" * 24, 0, "PASS"), ("own", 4, "the arm was left over")):
-            with mock.patch.object(cli, "_run_child", replayed), mock.patch.object(
-                cli, "find_ripgrep", return_value=""
-            ), mock.patch.object(cli, "find_hermes", return_value="hermes"):
+        for self.left, expected, result in (
+            ("", 0, "PASS"),
+            ("b" * 24, 0, "PASS"),
+            ("own", 4, "the arm was left over"),
+        ):
+            with (
+                mock.patch.object(cli, "_run_child", replayed),
+                mock.patch.object(cli, "find_ripgrep", return_value=""),
+                mock.patch.object(cli, "find_hermes", return_value="hermes"),
+            ):
                 status, out, err = self.run_command("run", "shop")
             self.assertEqual(status, expected, out + err)
             self.assertIn(result, out)
             self.store.arm_path.unlink(missing_ok=True)
-            self.assertEqual(self.store.last_runs("shop", 1)[0]["calls"], [{
-                "tool": "read_file", "args": {"path": "server/auth.py"}, "how": "hit", "recorded": 0, "repeat": 1,
-                "reason": "", "nearest": "",
-            }])  # fmt: skip
+            self.assertEqual(
+                self.store.last_runs("shop", 1)[0]["calls"],
+                [
+                    {
+                        "tool": "read_file",
+                        "args": {"path": "server/auth.py"},
+                        "how": "hit",
+                        "recorded": 0,
+                        "repeat": 1,
+                        "reason": "",
+                        "nearest": "",
+                    }
+                ],
+            )
 
     def test_a_missing_hermes_is_said(self) -> None:
         self.keep()
@@ -357,7 +412,14 @@ class Running(CliCase):
                 cli.find_hermes("python", which=lambda _: None)
 
     def test_usage_errors_exit_with_two(self) -> None:
-        for words in ((), ("run",), ("run", "a", "--timeout", "x"), ("run", "a", "--timeout", "-1"), ("nope",), ("pin", "a")):
+        for words in (
+            (),
+            ("run",),
+            ("run", "a", "--timeout", "x"),
+            ("run", "a", "--timeout", "-1"),
+            ("nope",),
+            ("pin", "a"),
+        ):
             self.assertEqual(self.run_command(*words)[0], 2, words)
 
     def test_runtimes_that_run_their_own_tools_are_refused(self) -> None:
@@ -377,7 +439,10 @@ class Running(CliCase):
             {"model": {"provider": "own"}, "providers": {"own": {"base_url": "acp+tcp://127.0.0.1:9"}}},
             {"model": {"provider": "own"}, "providers": {"own": {"api": "acp://copilot"}}},
             {"model": {"provider": "own"}, "providers": {"Own": {"url": "acp://copilot"}}},
-            {"model": {"provider": "custom:my-agent"}, "custom_providers": [{"name": "My Agent", "base_url": "acp://x"}]},
+            {
+                "model": {"provider": "custom:my-agent"},
+                "custom_providers": [{"name": "My Agent", "base_url": "acp://x"}],
+            },
             {"model": "m", "fallback_providers": [{"provider": "custom:x"}], "providers": {"x": {"api": "acp://y"}}},
             {"model": "m", "fallback_model": {"model": "custom:x/m"}, "providers": {"x": {"api": "acp://y"}}},
         ):
@@ -388,8 +453,11 @@ class Running(CliCase):
                 cli.refuse_foreign_runtime(provider, {"model_aliases": {"fast": {"provider": "copilot-acp"}}}, model)
         with self.assertRaisesRegex(CassetteError, "outside Hermes"):
             cli.refuse_foreign_runtime(None, {}, None, {"HERMES_INFERENCE_PROVIDER": "copilot-acp"})
-        unused = {"providers": {"other": {"base_url": "acp://copilot"}}, "delegation": {"provider": "copilot-acp"},
-                  "model": {"provider": "custom", "openai_runtime": "auto"}}
+        unused = {
+            "providers": {"other": {"base_url": "acp://copilot"}},
+            "delegation": {"provider": "copilot-acp"},
+            "model": {"provider": "custom", "openai_runtime": "auto"},
+        }
         cli.refuse_foreign_runtime("own", unused, "gpt-oss:20b", {})
 
 
@@ -430,10 +498,18 @@ class Children(unittest.TestCase):
 
     def test_the_childs_environment_has_no_approval_bypass_and_no_other_session(self) -> None:
         dropped = {
-            "HERMES_YOLO_MODE": "1", "hermes_yolo_mode": "1", "HERMES_ACCEPT_HOOKS": "1", "HERMES_INTERACTIVE": "1",
-            "HERMES_EXEC_ASK": "1", "HERMES_SESSION_ID": "x", "HERMES_KANBAN_TASK": "x", "HERMES_TUI": "1",
-            "HERMES_CRON_SESSION": "1", "SESSION_CASSETTES_RUN": "old", "SESSION_CASSETTES_RECORD": "old",
-        }  # fmt: skip
+            "HERMES_YOLO_MODE": "1",
+            "hermes_yolo_mode": "1",
+            "HERMES_ACCEPT_HOOKS": "1",
+            "HERMES_INTERACTIVE": "1",
+            "HERMES_EXEC_ASK": "1",
+            "HERMES_SESSION_ID": "x",
+            "HERMES_KANBAN_TASK": "x",
+            "HERMES_TUI": "1",
+            "HERMES_CRON_SESSION": "1",
+            "SESSION_CASSETTES_RUN": "old",
+            "SESSION_CASSETTES_RECORD": "old",
+        }
         kept = {"PATH": "/bin", "HERMES_HOME": "/h", "OPENAI_API_KEY": "k", "HERMES_LANGUAGE": "en"}
         made = cli.child_environment({**dropped, **kept}, SESSION_CASSETTES_RUN="new")
         self.assertEqual({k: made[k] for k in kept}, kept)
@@ -461,7 +537,9 @@ class Children(unittest.TestCase):
 
     def test_what_a_failing_session_said_is_told(self) -> None:
         self.assertEqual(cli._complaint("HTTP 404: no model\n\n", "x"), "HTTP 404: no model")
-        self.assertEqual(cli._complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"), "Unknown provider 'nope'")
+        self.assertEqual(
+            cli._complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"), "Unknown provider 'nope'"
+        )
         self.assertEqual(cli._complaint("", ""), "")
 
     def test_ripgreps_version_is_asked_of_the_one_that_hermes_runs(self) -> None:
@@ -474,8 +552,12 @@ class Children(unittest.TestCase):
 
     def test_printed_commands_are_quoted_for_the_platforms_shell(self) -> None:
         words = ["hermes", "cassette", "pin", "shop", "it's $HOME", "--remove", "-Q", "C:\\a b", ""]
-        self.assertEqual(cli.quote(words, windows=False), "hermes cassette pin shop 'it'\"'\"'s $HOME' --remove -Q 'C:\\a b' ''")
-        self.assertEqual(cli.quote(words, windows=True), "hermes cassette pin shop 'it''s $HOME' --remove -Q 'C:\\a b' ''")
+        self.assertEqual(
+            cli.quote(words, windows=False), "hermes cassette pin shop 'it'\"'\"'s $HOME' --remove -Q 'C:\\a b' ''"
+        )
+        self.assertEqual(
+            cli.quote(words, windows=True), "hermes cassette pin shop 'it''s $HOME' --remove -Q 'C:\\a b' ''"
+        )
 
 
 class PrintedAnswers(unittest.TestCase):
@@ -495,9 +577,16 @@ class PrintedAnswers(unittest.TestCase):
 
     def test_nothing_else_is_accepted(self) -> None:
         for printed in (
-            "", "8080", self.ANSWER[:-1], self.ANSWER + " More.", "Another line\n" + self.ANSWER,
-            "  ┊ review diff\n" + self.ANSWER, "⚠ tirith " + self.ANSWER, self.ANSWER.lower(), self.ANSWER.replace("\n\n", "\n"),
-        ):  # fmt: skip
+            "",
+            "8080",
+            self.ANSWER[:-1],
+            self.ANSWER + " More.",
+            "Another line\n" + self.ANSWER,
+            "  ┊ review diff\n" + self.ANSWER,
+            "⚠ tirith " + self.ANSWER,
+            self.ANSWER.lower(),
+            self.ANSWER.replace("\n\n", "\n"),
+        ):
             self.assertFalse(cli.same_answer(printed, self.ANSWER), printed)
         self.assertFalse(cli.same_answer("", ""))
         self.assertFalse(cli.same_answer("anything", ""))
@@ -547,8 +636,19 @@ class Sessions(CliCase):
             self.assertNotIn("ping", told)
 
     def test_mistakes_are_one_line_and_never_end_the_host(self) -> None:
-        for raw in ("record", "record a b", "record a --nope", "pin", "pin a", "record ../x", "record con", "stop now",
-                    "ping x", "record -h", "list --help"):  # fmt: skip
+        for raw in (
+            "record",
+            "record a b",
+            "record a --nope",
+            "pin",
+            "pin a",
+            "record ../x",
+            "record con",
+            "stop now",
+            "ping x",
+            "record -h",
+            "list --help",
+        ):
             told = self.host.slash(f"/cassette {raw}")
             self.assertEqual(told.count("\n"), 0, raw)
             self.assertTrue(told, raw)
@@ -614,8 +714,17 @@ class Layout(unittest.TestCase):
 
     def test_the_top_level_is_exactly_the_layout(self) -> None:
         known = {f"{name}.py" for name in self.ORDER} | {
-            "plugin.yaml", "tests", "demo", "docs", "reviews", "README.md", "LICENSE"}  # fmt: skip
-        seen = {path.name for path in self.ROOT.iterdir() if not path.name.startswith(".") and path.name != "__pycache__"}
+            "plugin.yaml",
+            "tests",
+            "demo",
+            "docs",
+            "reviews",
+            "README.md",
+            "LICENSE",
+        }
+        seen = {
+            path.name for path in self.ROOT.iterdir() if not path.name.startswith(".") and path.name != "__pycache__"
+        }
         self.assertLessEqual(seen, known)
 
 

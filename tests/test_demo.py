@@ -35,38 +35,51 @@ class Shop:
     """The tiny shop in memory, with the two tools that look at it."""
 
     def __init__(self) -> None:
-        self.files = {path.relative_to(FIXTURE).as_posix(): path.read_text(encoding="utf-8")
-                      for path in FIXTURE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+        self.files = {
+            path.relative_to(FIXTURE).as_posix(): path.read_text(encoding="utf-8")
+            for path in FIXTURE.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
 
     @property
     def tools(self) -> Tools:
         return {"search_files": self.search, "read_file": self.read, "terminal": lambda args: MISS}
 
     def search(self, args: Mapping[str, Any]) -> str:
-        inside = {path: text for path, text in self.files.items()
-                  if args["path"] == "." or path.startswith(args["path"] + "/")}
+        inside = {
+            path: text
+            for path, text in self.files.items()
+            if args["path"] == "." or path.startswith(args["path"] + "/")
+        }
         if args.get("target") == "files":
             found = [path for path in inside if fnmatch.fnmatch(path.rpartition("/")[2], args["pattern"])]
             return json.dumps({"total_count": len(found), "files": found})
-        rows = [{"path": path, "line": number, "content": line} for path, text in inside.items()
-                for number, line in enumerate(text.split("\n"), 1) if re.search(args["pattern"], line)]
+        rows = [
+            {"path": path, "line": number, "content": line}
+            for path, text in inside.items()
+            for number, line in enumerate(text.split("\n"), 1)
+            if re.search(args["pattern"], line)
+        ]
         if len(rows) < 5:
             return json.dumps({"total_count": len(rows), "matches": rows})
         text, last = [], ""
         for row in rows:
             text += [row["path"]] * (row["path"] != last) + [f"  {row['line']}: {row['content']}"]
             last = row["path"]
-        return json.dumps({"total_count": len(rows), "matches_format": "path-grouped",
-                           "matches_text": "\n".join(text)}) + "\n\n[Hint: Results truncated.]"
+        return (
+            json.dumps({"total_count": len(rows), "matches_format": "path-grouped", "matches_text": "\n".join(text)})
+            + "\n\n[Hint: Results truncated.]"
+        )
 
     def read(self, args: Mapping[str, Any]) -> str:
         if args["path"] not in self.files:
             return json.dumps({"error": f"File not found: {args['path']}"})
         lines = self.files[args["path"]].split("\n")
         first = int(args.get("offset", 1))
-        shown = lines[first - 1:first - 1 + int(args.get("limit", 500))]
-        return json.dumps({"content": "\n".join(f"{first + n}|{line}" for n, line in enumerate(shown)),
-                           "total_lines": len(lines)})
+        shown = lines[first - 1 : first - 1 + int(args.get("limit", 500))]
+        return json.dumps(
+            {"content": "\n".join(f"{first + n}|{line}" for n, line in enumerate(shown)), "total_lines": len(lines)}
+        )
 
 
 def converse(name: str, tools: Tools, question: str = QUESTION, told: str = "") -> tuple[str, list[Any]]:
@@ -79,8 +92,10 @@ def converse(name: str, tools: Tools, question: str = QUESTION, told: str = "") 
             return step.text, calls
         ids = [f"call_{len(calls) + number}" for number in range(len(step.calls))]
         messages.append({"role": "assistant", "tool_calls": [{"id": one} for one in ids]})
-        messages += [{"role": "tool", "tool_call_id": one, "content": tools[call.tool](call.args)}
-                     for one, call in zip(ids, step.calls, strict=True)]
+        messages += [
+            {"role": "tool", "tool_call_id": one, "content": tools[call.tool](call.args)}
+            for one, call in zip(ids, step.calls, strict=True)
+        ]
         calls += step.calls
     raise AssertionError(f"{name} does not come to an end: {calls}")
 
@@ -105,6 +120,7 @@ class TemperamentTest(unittest.TestCase):
     def test_careful_looks_at_file_names_where_the_search_finds_nothing(self) -> None:
         def search(args: Mapping[str, Any]) -> str:
             return self.shop.search(args) if args.get("target") == "files" else '{"total_count": 0}'
+
         answer, _ = converse("careful", {**self.shop.tools, "search_files": search})
         self.assertIn("server/auth.py", answer)
 
@@ -158,16 +174,22 @@ class TemperamentTest(unittest.TestCase):
 
     def test_reader_reports_signatures_it_has_read(self) -> None:
         self.shop.files["shop/wide.py"] = (
-            "import x\n\nasync def wide(\n    one: dict[str, int],\n    two: str = ':',\n) -> None:\n    pass\n")
+            "import x\n\nasync def wide(\n    one: dict[str, int],\n    two: str = ':',\n) -> None:\n    pass\n"
+        )
         answer, calls = converse(
-            "reader", self.shop.tools, "Where are class Cart, `log_in`, `wide` and def nothing_like_it?")
-        self.assertEqual(answer.split("\n"), [
-            "`class Cart` is defined in shop/cart.py, line 9: `class Cart`.",
-            "I could not find `def nothing_like_it`.",
-            "`def log_in` is defined in server/auth.py, line 19: "
-            "`def log_in(customer: str, password: str) -> str | None`.",
-            "`def wide` is defined in shop/wide.py, line 3: "
-            "`async def wide( one: dict[str, int], two: str = ':', ) -> None`."])
+            "reader", self.shop.tools, "Where are class Cart, `log_in`, `wide` and def nothing_like_it?"
+        )
+        self.assertEqual(
+            answer.split("\n"),
+            [
+                "`class Cart` is defined in shop/cart.py, line 9: `class Cart`.",
+                "I could not find `def nothing_like_it`.",
+                "`def log_in` is defined in server/auth.py, line 19: "
+                "`def log_in(customer: str, password: str) -> str | None`.",
+                "`def wide` is defined in shop/wide.py, line 3: "
+                "`async def wide( one: dict[str, int], two: str = ':', ) -> None`.",
+            ],
+        )
         self.assertEqual([call.tool for call in calls], ["search_files"] * 4 + ["read_file"] * 3)
 
     def test_no_temperament_calls_a_tool_that_is_not_on_offer(self) -> None:
@@ -176,19 +198,28 @@ class TemperamentTest(unittest.TestCase):
                 self.assertEqual(converse(name, {"todo": lambda args: "{}"})[1], [])
 
     def test_only_results_of_this_turn_count(self) -> None:
-        earlier = [{"role": "user", "content": QUESTION}, {"role": "assistant", "tool_calls": [{"id": "a"}]},
-                   {"role": "tool", "tool_call_id": "a", "content": MISS}, {"role": "assistant", "content": "?"},
-                   {"role": "user", "content": QUESTION}]
+        earlier = [
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "tool_calls": [{"id": "a"}]},
+            {"role": "tool", "tool_call_id": "a", "content": MISS},
+            {"role": "assistant", "content": "?"},
+            {"role": "user", "content": QUESTION},
+        ]
         self.assertEqual(model.think("careful", earlier, ["search_files"]).calls[0].tool, "search_files")
 
 
 class ReadingTest(unittest.TestCase):
     def test_both_shapes_of_a_search_read_alike(self) -> None:
-        rows = [{"path": "b.py", "line": 2, "content": "x: 1"}, {"path": "a.py", "line": 10, "content": ""},
-                {"path": "a.py", "line": 9, "content": "  y"}]
+        rows = [
+            {"path": "b.py", "line": 2, "content": "x: 1"},
+            {"path": "a.py", "line": 10, "content": ""},
+            {"path": "a.py", "line": 9, "content": "  y"},
+        ]
         grouped = "b.py\n  2: x: 1\na.py\n  9:   y\n  10: "
-        self.assertEqual(model.read_hits(json.dumps({"matches": rows})),
-                         model.read_hits(json.dumps({"matches_text": grouped}) + "\n\n[Hint: more]"))
+        self.assertEqual(
+            model.read_hits(json.dumps({"matches": rows})),
+            model.read_hits(json.dumps({"matches_text": grouped}) + "\n\n[Hint: more]"),
+        )
 
     def test_a_page_keeps_bars_and_blank_lines(self) -> None:
         self.assertEqual(model.read_page(json.dumps({"content": "7|a|b\n8|\n9|"})), {7: "a|b", 8: "", 9: ""})
@@ -226,15 +257,19 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(events[-1], "data: [DONE]")
         chunks = [json.loads(event.removeprefix("data: ")) for event in events[:-1]]
         deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
-        self.assertEqual("".join(delta.get("content", "") for delta in deltas),
-                         json.loads(self.post(self.body(model="hasty")))["choices"][0]["message"]["content"])
+        self.assertEqual(
+            "".join(delta.get("content", "") for delta in deltas),
+            json.loads(self.post(self.body(model="hasty")))["choices"][0]["message"]["content"],
+        )
 
     def test_parallel_calls_stream_with_their_index(self) -> None:
         self.model.brain = lambda messages, tools: model.Step(
-            calls=[model.ToolCall("search_files"), model.ToolCall("search_files", {"pattern": "x"})])
+            calls=[model.ToolCall("search_files"), model.ToolCall("search_files", {"pattern": "x"})]
+        )
         events = [json.loads(line[6:]) for line in self.post(self.body(stream=True)).split("\n\n") if line[6:7] == "{"]
-        calls = [call for event in events for choice in event["choices"]
-                 for call in choice["delta"].get("tool_calls", ())]
+        calls = [
+            call for event in events for choice in event["choices"] for call in choice["delta"].get("tool_calls", ())
+        ]
         self.assertEqual([call["index"] for call in calls], [0, 1])
         self.assertEqual(len({call["id"] for call in calls}), 2)
 
@@ -254,8 +289,13 @@ class ServerTest(unittest.TestCase):
 
     def test_a_request_for_a_title_never_reaches_the_brain(self) -> None:
         self.model.brain = lambda messages, tools: model.Step(status=500)
-        text = self.post({"model": "x", "messages": [{"role": "user", "content": QUESTION}],
-                          "response_format": {"type": "json_schema"}})
+        text = self.post(
+            {
+                "model": "x",
+                "messages": [{"role": "user", "content": QUESTION}],
+                "response_format": {"type": "json_schema"},
+            }
+        )
         content = json.loads(text)["choices"][0]["message"]["content"]
         self.assertTrue(QUESTION.startswith(json.loads(content)["title"]))
 
@@ -285,18 +325,21 @@ class FixtureTest(unittest.TestCase):
         self.assertNotIn("8080", text)
 
     def test_the_shop_passes_its_own_tests(self) -> None:
-        done = subprocess.run([sys.executable, "-B", "-m", "unittest", "discover", "-s", "tests"], cwd=FIXTURE,
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-B", "-m", "unittest", "discover", "-s", "tests"],
+            cwd=FIXTURE,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class WalkthroughTextTest(unittest.TestCase):
     def test_commands_are_shown_as_the_platform_types_them(self) -> None:
         words = ["hermes", "--query", "what's $HOME?", r"C:\a b"]
-        self.assertEqual(walkthrough.typed(words, windows=True),
-                         r"hermes --query 'what''s $HOME?' 'C:\a b'")
-        self.assertEqual(walkthrough.typed(words, windows=False),
-                         """hermes --query 'what'"'"'s $HOME?' 'C:\\a b'""")
+        self.assertEqual(walkthrough.typed(words, windows=True), r"hermes --query 'what''s $HOME?' 'C:\a b'")
+        self.assertEqual(walkthrough.typed(words, windows=False), """hermes --query 'what'"'"'s $HOME?' 'C:\\a b'""")
 
     def test_a_verdict_counts_only_if_text_and_status_agree(self) -> None:
         self.assertEqual(walkthrough.verdict(0, "x\nresult PASS\npath 2 calls: 1 hit, 0 miss;"), "PASS")
@@ -305,17 +348,24 @@ class WalkthroughTextTest(unittest.TestCase):
         self.assertEqual(walkthrough.verdict(2, "no such cassette"), "no verdict, exit status 2")
 
     def test_tampering_leaves_pins_and_answer_alone(self) -> None:
-        cassette = {"pins": ["8080"], "answer": "8080", "calls": [{"tool": "t", "args": {"q": "8080"}, "result": "8080"}],
-                    "snapshot": {"files": {"a": {"text": "port 8080"}}}}
+        cassette = {
+            "pins": ["8080"],
+            "answer": "8080",
+            "calls": [{"tool": "t", "args": {"q": "8080"}, "result": "8080"}],
+            "snapshot": {"files": {"a": {"text": "port 8080"}}},
+        }
         changed = walkthrough.tamper(cassette, "8080", "9090")
         self.assertEqual((changed["pins"], changed["answer"]), (["8080"], "8080"))
         self.assertEqual(changed["calls"][0], {"tool": "t", "args": {"q": "8080"}, "result": "9090"})
         self.assertEqual(changed["snapshot"]["files"]["a"]["text"], "port 9090")
 
     def test_a_broken_promise_stands_out(self) -> None:
-        checks = [walkthrough.Check("one", "PASS", "PASS"), walkthrough.Check("two", "FAIL", "PASS"),
-                  walkthrough.Check("three", walkthrough.ANY_VERDICT, "FAIL, 2 misses"),
-                  walkthrough.Check("four", walkthrough.ANY_VERDICT, "INVALID")]
+        checks = [
+            walkthrough.Check("one", "PASS", "PASS"),
+            walkthrough.Check("two", "FAIL", "PASS"),
+            walkthrough.Check("three", walkthrough.ANY_VERDICT, "FAIL, 2 misses"),
+            walkthrough.Check("four", walkthrough.ANY_VERDICT, "INVALID"),
+        ]
         marked = [line.split()[0] for line in walkthrough.table(checks).split("\n") if "NOT AS PROMISED" in line]
         self.assertEqual(marked, ["two", "four"])
 
@@ -357,9 +407,17 @@ class ScratchTest(unittest.TestCase):
         self.assertFalse(scratch.is_ready(folder, missing))
 
     def test_the_environment_of_a_scratch_home_steers_to_nothing_else(self) -> None:
-        env = scratch.clean_environment(Path("/home/x"), {
-            "PATH": "p", "HERMES_YOLO_MODE": "1", "hermes_profile": "me", "OPENAI_API_KEY": "k",
-            "SESSION_CASSETTES_RUN": "x", "NO_PROXY": "corp"})
+        env = scratch.clean_environment(
+            Path("/home/x"),
+            {
+                "PATH": "p",
+                "HERMES_YOLO_MODE": "1",
+                "hermes_profile": "me",
+                "OPENAI_API_KEY": "k",
+                "SESSION_CASSETTES_RUN": "x",
+                "NO_PROXY": "corp",
+            },
+        )
         self.assertEqual(env["HERMES_HOME"], str(Path("/home/x")))
         self.assertEqual(env["NO_PROXY"], "corp,127.0.0.1,localhost")
         self.assertFalse({"HERMES_YOLO_MODE", "hermes_profile", "OPENAI_API_KEY", "SESSION_CASSETTES_RUN"} & set(env))
@@ -368,10 +426,12 @@ class ScratchTest(unittest.TestCase):
 def toy_wheel(folder: Path) -> Path:
     """Make a wheel that brings a `hermes` command and nothing else."""
     path = folder / "toy-1.0-py3-none-any.whl"
-    files = {"toy.py": "def main():\n    print('Hermes Agent v0.19.0')\n",
-             "toy-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n",
-             "toy-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-             "toy-1.0.dist-info/entry_points.txt": "[console_scripts]\nhermes = toy:main\n"}
+    files = {
+        "toy.py": "def main():\n    print('Hermes Agent v0.19.0')\n",
+        "toy-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n",
+        "toy-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "toy-1.0.dist-info/entry_points.txt": "[console_scripts]\nhermes = toy:main\n",
+    }
     with zipfile.ZipFile(path, "w") as wheel:
         for name, text in files.items():
             wheel.writestr(name, text)
@@ -386,15 +446,28 @@ class WalkthroughInHermesTest(unittest.TestCase):
         folder = lane_folder(lanes()[0])
         self.scratch = temp_folder(self)
         self.command = [sys.executable, str(REPO / "demo" / "walkthrough.py")]
-        self.environment = {**os.environ, "TMPDIR": str(self.scratch), "TEMP": str(self.scratch),
-                            "TMP": str(self.scratch), "PYTHONIOENCODING": "utf-8",
-                            "PATH": os.pathsep.join([str(scratch.bin_folder(folder)), os.environ.get("PATH", "")])}
+        self.environment = {
+            **os.environ,
+            "TMPDIR": str(self.scratch),
+            "TEMP": str(self.scratch),
+            "TMP": str(self.scratch),
+            "PYTHONIOENCODING": "utf-8",
+            "PATH": os.pathsep.join([str(scratch.bin_folder(folder)), os.environ.get("PATH", "")]),
+        }
         if sys.version_info < (3, 11):
             self.command[0] = str(scratch.python_in(folder))
 
     def test_every_promise_is_kept_and_nothing_is_left(self) -> None:
-        done = subprocess.run(self.command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, encoding="utf-8", timeout=900, check=False)
+        done = subprocess.run(
+            self.command,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=900,
+            check=False,
+        )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"all \d+ promises were kept")
         self.assertIn("found on PATH", done.stdout)
@@ -402,8 +475,15 @@ class WalkthroughInHermesTest(unittest.TestCase):
 
     @unittest.skipIf(os.name == "nt", "Ctrl-C cannot be sent to a child there without reaching this process")
     def test_ctrl_c_cleans_up(self) -> None:
-        with subprocess.Popen(self.command, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, start_new_session=True) as child:
+        with subprocess.Popen(
+            self.command,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as child:
             assert child.stdout is not None
             for line in child.stdout:
                 if "hermes cassette record" in line:

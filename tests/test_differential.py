@@ -32,8 +32,11 @@ class SynthesizedAnswers(LaneCase):
             script = REPO / "tests" / "lanes" / "differential.py"
             done = subprocess.run(
                 [str(lane_python(self.version)), str(script), str(folder), str(CALLS), str(seed), *options],
-                capture_output=True, text=True, check=False, timeout=600,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=600,
+            )
             self.assertEqual(done.returncode, 0, done.stderr[-2000:])
             found += self.counted(json.loads(done.stdout))
         return found

@@ -88,8 +88,17 @@ class Numbers(unittest.TestCase):
 
     def test_the_data_folder_is_laid_out_as_told(self) -> None:
         store = cassette_store.Store(Path("root"))
-        paths = [store.path("x"), store.runs("x") / "y", store.arm_path, store.claim_path("x"), store.ledger_path("x"),
-                 store.ping_path("x"), store.recording_path("x"), store.lock().path, store.waiting().path]  # fmt: skip
+        paths = [
+            store.path("x"),
+            store.runs("x") / "y",
+            store.arm_path,
+            store.claim_path("x"),
+            store.ledger_path("x"),
+            store.ping_path("x"),
+            store.recording_path("x"),
+            store.lock().path,
+            store.waiting().path,
+        ]
         for path in paths:
             first = path.relative_to("root").parts[0]
             self.assertIn(f"`{first}", SPEC)

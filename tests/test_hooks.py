@@ -76,19 +76,33 @@ class HookCase(unittest.TestCase):
 
     def keep(self, name: str = "shop", **changes: Any) -> tuple[Cassette, str]:
         kept = Cassette(
-            name, QUESTION, "8080", cwd=str(self.workspace), host=Host("0.19.0", "linux", "rg"), pins=("8080",),
-            calls=(Call("terminal", {"command": "ls"}, "recorded"),), **changes,
-        )  # fmt: skip
+            name,
+            QUESTION,
+            "8080",
+            cwd=str(self.workspace),
+            host=Host("0.19.0", "linux", "rg"),
+            pins=("8080",),
+            calls=(Call("terminal", {"command": "ls"}, "recorded"),),
+            **changes,
+        )
         self.store.save(kept, overwrite=True)
         return self.store.read(name)
 
     def arm(self, **changes: Any) -> Arm:
         facts = hooks.plugin_facts()
         fields = {
-            "id": "a" * 24, "kind": "run", "name": "shop", "request": QUESTION, "host": "process",
-            "created": time.time(), "timeout": 900.0, "plugin": facts.plugin, "fingerprint": facts.fingerprint,
-            "folder": str(self.workspace), **changes,
-        }  # fmt: skip
+            "id": "a" * 24,
+            "kind": "run",
+            "name": "shop",
+            "request": QUESTION,
+            "host": "process",
+            "created": time.time(),
+            "timeout": 900.0,
+            "plugin": facts.plugin,
+            "fingerprint": facts.fingerprint,
+            "folder": str(self.workspace),
+            **changes,
+        }
         if fields["kind"] == "run" and "cassette_sha" not in fields:
             fields["cassette_sha"] = self.keep(fields["name"])[1]
         arm = Arm(**fields)
@@ -363,7 +377,11 @@ class Recordings(HookCase):
     def test_a_turn_without_an_answer_saves_nothing_and_keeps_what_was_there(self) -> None:
         self.keep("shop")
         before = self.store.path("shop").read_bytes()
-        ends = {"no answer": {"answer": ""}, "interrupted": {"answer": "x", "interrupted": True}, "failed": {"failed": True}}
+        ends = {
+            "no answer": {"answer": ""},
+            "interrupted": {"answer": "x", "interrupted": True},
+            "failed": {"failed": True},
+        }
         for title, end in ends.items():
             with self.subTest(title):
                 self.host.slash("/cassette record shop --overwrite")
@@ -378,8 +396,13 @@ class Recordings(HookCase):
         self.host.slash("/cassette record shop")
         turn = self.host.start_turn(QUESTION)
         history = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": ""}]
-        self.host.fire("post_llm_call", session_id=turn.session_id, turn_id=turn.turn_id,
-                       assistant_response="No reply", conversation_history=history)  # fmt: skip
+        self.host.fire(
+            "post_llm_call",
+            session_id=turn.session_id,
+            turn_id=turn.turn_id,
+            assistant_response="No reply",
+            conversation_history=history,
+        )
         self.assertFalse(self.saved("shop"))
 
     def test_what_a_replay_could_not_give_again_is_refused(self) -> None:
@@ -419,9 +442,11 @@ class Recordings(HookCase):
 
     def test_an_older_host_of_many_sessions_that_names_the_wrong_one_is_refused(self) -> None:
         for version, refused in (("0.19.0", True), ("0.20.1", True), ("0.22.2", False), ("0.23.1", False), ("", True)):
-            with mock.patch.object(hooks, "hermes_version", return_value=version), mock.patch.dict(
-                "sys.modules", {"tui_gateway.server": mock.Mock()}
-            ), mock.patch.object(hooks, "session_env", return_value="20260101_000000_abcdef"):
+            with (
+                mock.patch.object(hooks, "hermes_version", return_value=version),
+                mock.patch.dict("sys.modules", {"tui_gateway.server": mock.Mock()}),
+                mock.patch.object(hooks, "session_env", return_value="20260101_000000_abcdef"),
+            ):
                 told = self.host.slash("/cassette record shop")
             self.assertEqual("does not tell" in told, refused, version)
 
@@ -474,8 +499,16 @@ class Recordings(HookCase):
         odd: list[Any] = [None, 7, [], {}, object(), "x"]
         for value in odd:
             for hook in ("pre_llm_call", "post_llm_call"):
-                self.host.fire(hook, session_id=value, turn_id=value, user_message=value, is_first_turn=value,
-                               assistant_response=value, conversation_history=value, platform=value)  # fmt: skip
+                self.host.fire(
+                    hook,
+                    session_id=value,
+                    turn_id=value,
+                    user_message=value,
+                    is_first_turn=value,
+                    assistant_response=value,
+                    conversation_history=value,
+                    platform=value,
+                )
         self.assertEqual(self.host.raised, [])
 
 
@@ -509,8 +542,15 @@ class Judgement(unittest.TestCase):
         self.assertEqual(hooks.judge_calls([self.slot("read_file", {"path": "a"}, None, done=False)])[0], [])
 
     def test_the_notice_of_a_repeated_call_is_no_evidence(self) -> None:
-        stub = json.dumps({"status": "unchanged", "message": "File unchanged since last read.", "path": "a",
-                           "dedup": True, "content_returned": False})  # fmt: skip
+        stub = json.dumps(
+            {
+                "status": "unchanged",
+                "message": "File unchanged since last read.",
+                "path": "a",
+                "dedup": True,
+                "content_returned": False,
+            }
+        )
         calls, _, warnings = hooks.judge_calls([self.slot("read_file", {"path": "a"}, stub)])
         self.assertEqual(calls, [])
         self.assertIn("notice of a repeated call", " ".join(warnings))
@@ -540,7 +580,8 @@ class Facts(HookCase):
         def load_again() -> str:
             """As Hermes does it: the package is executed again, its modules are found where they are."""
             spec = importlib.util.spec_from_file_location(
-                name, copy / "__init__.py", submodule_search_locations=[str(copy)])
+                name, copy / "__init__.py", submodule_search_locations=[str(copy)]
+            )
             sys.modules[name] = package = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(package)
             return str(sys.modules[f"{name}.hooks"].plugin_facts().fingerprint)

@@ -53,8 +53,19 @@ class TurnsCase(LaneCase):
         """Let a run wait for its session, as the command does before it starts one."""
         self.store.prepare()
         facts = hooks.plugin_facts()
-        arm = Arm(f"arm-{time.monotonic_ns()}", "run", name, request, "gateway", time.time(), 60.0,
-                  facts.plugin, facts.fingerprint, str(folder), self.store.read(name)[1])  # fmt: skip
+        arm = Arm(
+            f"arm-{time.monotonic_ns()}",
+            "run",
+            name,
+            request,
+            "gateway",
+            time.time(),
+            60.0,
+            facts.plugin,
+            facts.fingerprint,
+            str(folder),
+            self.store.read(name)[1],
+        )
         slot = self.store.waiting()
         self.assertTrue(slot.try_acquire())
         try:
@@ -116,8 +127,9 @@ class RecordingInHermes(TurnsCase):
         self.assertEqual(kept.not_kept, ("write_file",))
         self.assertIn("may not replay cleanly", kept.warnings[0])
         turn, ledger = self.replay("twice", folder)
-        self.assertEqual([one.result for one in turn.returned if one.tool != "write_file"],
-                         [call.result for call in kept.calls])  # fmt: skip
+        self.assertEqual(
+            [one.result for one in turn.returned if one.tool != "write_file"], [call.result for call in kept.calls]
+        )
         self.assertEqual((hows(ledger), turn.ran), (["hit", "hit", "miss", "hit"], []))
 
     def test_errors_are_results_and_a_foreign_command_ends_the_terminals_evidence(self) -> None:
@@ -161,10 +173,19 @@ class RecordingInHermes(TurnsCase):
 
     def test_secret_names_and_hidden_files_never_reach_the_cassette(self) -> None:
         secret = "PLANTED-" + "SECRET"
-        folder = self.workspace({name: f"marker {secret}\n" for name in (".hidden", "server.KEY", "id_rsa.txt", ".env")})
+        folder = self.workspace(
+            {name: f"marker {secret}\n" for name in (".hidden", "server.KEY", "id_rsa.txt", ".env")}
+        )
         (folder / "plain.txt").write_text("marker\n")
-        self.script(Step([ToolCall("search_files", {"pattern": "marker"}), ToolCall("search_files", {
-            "pattern": "*", "target": "files"})]), Step(text="found"))  # fmt: skip
+        self.script(
+            Step(
+                [
+                    ToolCall("search_files", {"pattern": "marker"}),
+                    ToolCall("search_files", {"pattern": "*", "target": "files"}),
+                ]
+            ),
+            Step(text="found"),
+        )
         _, kept = self.record("secrets", "find it", folder)
         self.assertEqual(list(kept.snapshot.files), ["plain.txt"])
         stored = json.loads(self.store.path("secrets").read_bytes())["snapshot"]
@@ -224,9 +245,23 @@ class ReplayingInHermes(TurnsCase):
         def every(messages: Sequence[Mapping[str, Any]], tools: Sequence[str]) -> Any:
             left = [tool for tool in tools if tool not in asked][:4]
             asked.extend(left)
-            calls = [ToolCall(tool, {"command": f"touch {folder}/ran", "path": f"{folder}/ran", "content": "x",
-                                     "code": f"open('{folder}/ran','w')", "goal": "touch ran", "pattern": "x",
-                                     "query": "x", "url": "x", "action": "list"}) for tool in left]  # fmt: skip
+            calls = [
+                ToolCall(
+                    tool,
+                    {
+                        "command": f"touch {folder}/ran",
+                        "path": f"{folder}/ran",
+                        "content": "x",
+                        "code": f"open('{folder}/ran','w')",
+                        "goal": "touch ran",
+                        "pattern": "x",
+                        "query": "x",
+                        "url": "x",
+                        "action": "list",
+                    },
+                )
+                for tool in left
+            ]
             if not left and "no_such_tool" not in asked:
                 asked.append("no_such_tool")
                 calls = [ToolCall("no_such_tool", {}), ToolCall("terminal", {"command": "true"})]
@@ -244,8 +279,11 @@ class ReplayingInHermes(TurnsCase):
         """What the model was shown of the tools' results in its last request."""
         messages = self.model.requests[-1]["messages"]
         if not any(message.get("role") == "tool" for message in messages):
-            messages = next(r["messages"] for r in reversed(self.model.requests)
-                            if any(m.get("role") == "tool" for m in r["messages"]))  # fmt: skip
+            messages = next(
+                r["messages"]
+                for r in reversed(self.model.requests)
+                if any(m.get("role") == "tool" for m in r["messages"])
+            )
         return [str(message["content"]) for message in messages if message.get("role") == "tool"]
 
     def test_misses_bring_the_model_no_advice_that_the_recording_did_not_have(self) -> None:
@@ -286,7 +324,8 @@ class ReplayingInHermes(TurnsCase):
     def test_real_source_is_recorded_and_replayed(self) -> None:
         """The source of a package that the lane's own Hermes depends on, and a question about it."""
         site = next(lane_folder(self.version).glob("lib/python*/site-packages"), None) or next(
-            lane_folder(self.version).glob("Lib/site-packages"))  # fmt: skip
+            lane_folder(self.version).glob("Lib/site-packages")
+        )
         folder = self.workspace({"README.txt": "rich\n"})
         shutil.copytree(site / "rich", folder / "rich", ignore=shutil.ignore_patterns("__pycache__"))
         question = "Where are class Console, def cell_len and class Table defined, and with which signatures?"

@@ -34,10 +34,28 @@ ARM = Arm("a" * 24, "run", "shop", "where?", "process", 0.0, 900.0, "1.0.0", "f"
 ROOT = "/home/me/shop"
 AUTH = "AUTH_PORT = 8080\n"
 TOOLS = (
-    "terminal", "write_file", "patch", "execute_code", "delegate_task", "read_file", "search_files", "web_search",
-    "web_extract", "skill_view", "skills_list", "session_search", "todo", "memory", "mcp_github_delete", "no such tool",
-    "", "tool_call", "process", "cronjob", "browser_navigate",
-)  # fmt: skip
+    "terminal",
+    "write_file",
+    "patch",
+    "execute_code",
+    "delegate_task",
+    "read_file",
+    "search_files",
+    "web_search",
+    "web_extract",
+    "skill_view",
+    "skills_list",
+    "session_search",
+    "todo",
+    "memory",
+    "mcp_github_delete",
+    "no such tool",
+    "",
+    "tool_call",
+    "process",
+    "cronjob",
+    "browser_navigate",
+)
 
 
 def cassette(*calls: Call, **changes: Any) -> Cassette:
@@ -179,7 +197,11 @@ class Recordings(MiddlewareCase):
 
 class Replays(MiddlewareCase):
     def test_no_tool_of_any_name_ever_runs(self) -> None:
-        cases = {"full": cassette(Call("terminal", {"command": "ls"}, "out")), "none": None, "no folder": cassette(cwd="")}
+        cases = {
+            "full": cassette(Call("terminal", {"command": "ls"}, "out")),
+            "none": None,
+            "no folder": cassette(cwd=""),
+        }
         odd_args: list[Any] = [{}, None, [], "text", 7, {"path": object()}, {"path": None}, {"pattern": "("}, {1: 2}]
         for title, kept in cases.items():
             with self.subTest(title):
@@ -204,8 +226,9 @@ class Replays(MiddlewareCase):
 
     def test_no_tool_runs_when_even_noting_the_error_fails(self) -> None:
         replay = self.replay(cassette())
-        with mock.patch.object(Replay, "_answer", side_effect=RecursionError), mock.patch.object(
-            Replay, "_fault", side_effect=RecursionError
+        with (
+            mock.patch.object(Replay, "_answer", side_effect=RecursionError),
+            mock.patch.object(Replay, "_fault", side_effect=RecursionError),
         ):
             self.assertEqual(self.host.call(self.turn, "terminal"), MISS)
         self.assertEqual(self.host.ran, [])
@@ -341,7 +364,9 @@ class Replays(MiddlewareCase):
     def test_a_call_still_being_answered_at_the_end_taints_the_ledger(self) -> None:
         replay = self.replay(cassette())
         ledgers = []
-        with mock.patch.object(Replay, "_look_up", side_effect=lambda *_: ledgers.append(replay.finish("s", "x")) or 1 / 0):
+        with mock.patch.object(
+            Replay, "_look_up", side_effect=lambda *_: ledgers.append(replay.finish("s", "x")) or 1 / 0
+        ):
             self.host.call(self.turn, "x")
         self.assertIn("a tool call was still being answered when the turn ended", ledgers[0].errors)
 
@@ -374,30 +399,54 @@ class CallKeys(unittest.TestCase):
 
     def test_every_spelling_of_one_call_has_one_key(self) -> None:
         spellings = (
-            {"path": "server/auth.py"}, {"path": "./server/auth.py"}, {"path": f"{ROOT}/server/auth.py"},
-            {"path": "/link/shop/server/../server/auth.py"}, {"path": "server//auth.py", "offset": 1},
-            {"limit": "500", "offset": "1", "path": "server/auth.py"}, {"path": "server/auth.py", "limit": 500},
-        )  # fmt: skip
+            {"path": "server/auth.py"},
+            {"path": "./server/auth.py"},
+            {"path": f"{ROOT}/server/auth.py"},
+            {"path": "/link/shop/server/../server/auth.py"},
+            {"path": "server//auth.py", "offset": 1},
+            {"limit": "500", "offset": "1", "path": "server/auth.py"},
+            {"path": "server/auth.py", "limit": 500},
+        )
         self.assertEqual(len({self.key("read_file", args) for args in spellings}), 1)
 
     def test_every_windows_spelling_of_one_call_has_one_key(self) -> None:
         workspace = Workspace("C:\\me\\shop", windows=True, fold_case=True)
-        forms = ("server\\auth.py", "SERVER/auth.py", "c:/me/shop/server/auth.py", "/c/me/shop/server/auth.py",
-                 "C:\\ME\\SHOP\\server\\auth.py", ".\\server\\.\\auth.py")  # fmt: skip
+        forms = (
+            "server\\auth.py",
+            "SERVER/auth.py",
+            "c:/me/shop/server/auth.py",
+            "/c/me/shop/server/auth.py",
+            "C:\\ME\\SHOP\\server\\auth.py",
+            ".\\server\\.\\auth.py",
+        )
         self.assertEqual(len({self.key("read_file", {"path": form}, workspace) for form in forms}), 1)
 
     def test_what_carries_meaning_is_never_dropped(self) -> None:
         different = (
-            ("read_file", {"path": "a"}), ("read_file", {"path": "A"}), ("read_file", {"path": "a", "offset": 2}),
-            ("read_file", {"path": "a", "limit": 10}), ("read_file", {"path": "../a"}),
-            ("search_files", {"pattern": "a"}), ("search_files", {"pattern": "a "}),
-            ("search_files", {"pattern": "a", "output_mode": "count"}), ("search_files", {"pattern": "a", "path": "b"}),
-            ("web_search", {"query": "x"}), ("web_search", {"query": "X"}), ("web_search", {"query": "x", "limit": 3}),
-            ("session_search", {"query": "1"}), ("session_search", {"query": 1}), ("skill_view", {"name": "x"}),
-            ("terminal", {"command": "ls"}), ("terminal", {"command": "ls", "workdir": "/tmp"}),
-            ("terminal", {"command": "ls", "timeout": 5}), ("mcp_x", {"id": 1}), ("mcp_x", {"id": 2}),
-            ("mcp_x", {"id": True}), ("mcp_x", {"date": "2026-01-01"}), ("mcp_x", {"date": "2026-01-02"}),
-        )  # fmt: skip
+            ("read_file", {"path": "a"}),
+            ("read_file", {"path": "A"}),
+            ("read_file", {"path": "a", "offset": 2}),
+            ("read_file", {"path": "a", "limit": 10}),
+            ("read_file", {"path": "../a"}),
+            ("search_files", {"pattern": "a"}),
+            ("search_files", {"pattern": "a "}),
+            ("search_files", {"pattern": "a", "output_mode": "count"}),
+            ("search_files", {"pattern": "a", "path": "b"}),
+            ("web_search", {"query": "x"}),
+            ("web_search", {"query": "X"}),
+            ("web_search", {"query": "x", "limit": 3}),
+            ("session_search", {"query": "1"}),
+            ("session_search", {"query": 1}),
+            ("skill_view", {"name": "x"}),
+            ("terminal", {"command": "ls"}),
+            ("terminal", {"command": "ls", "workdir": "/tmp"}),
+            ("terminal", {"command": "ls", "timeout": 5}),
+            ("mcp_x", {"id": 1}),
+            ("mcp_x", {"id": 2}),
+            ("mcp_x", {"id": True}),
+            ("mcp_x", {"date": "2026-01-01"}),
+            ("mcp_x", {"date": "2026-01-02"}),
+        )
         keys = [self.key(tool, args) for tool, args in different]
         self.assertEqual(len(set(keys)), len(keys))
 
@@ -418,7 +467,9 @@ class CallKeys(unittest.TestCase):
         )
         self.assertEqual(self.key("web_search", {"query": "x", "limit": 5}), self.key("web_search", {"query": "x"}))
         self.assertNotEqual(self.key("mcp_x", {"limit": 5}), self.key("mcp_x", {}))
-        self.assertNotEqual(self.key("terminal", {"command": "ls", "background": 0}), self.key("terminal", {"command": "ls"}))
+        self.assertNotEqual(
+            self.key("terminal", {"command": "ls", "background": 0}), self.key("terminal", {"command": "ls"})
+        )
 
     def test_a_key_is_json_after_the_tool_name(self) -> None:
         self.assertEqual(json.loads(self.key("mcp_x", {"b": 1, "a": 2}).split(" ", 1)[1]), {"a": 2, "b": 1})

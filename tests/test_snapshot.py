@@ -38,8 +38,7 @@ def as_it_is(text: str, secret_file: bool) -> str:
 # --- paths -------------------------------------------------------------------
 
 LINUX = Workspace("/home/jo/ws", ("/data/ws",), home="/home/jo")
-WINDOWS = Workspace(r"C:\Users\Jo\ws", (r"D:\real\ws",), windows=True, fold_case=True,
-                    home=r"C:\Users\Jo")
+WINDOWS = Workspace(r"C:\Users\Jo\ws", (r"D:\real\ws",), windows=True, fold_case=True, home=r"C:\Users\Jo")
 
 
 class WorkspaceTest(unittest.TestCase):
@@ -51,41 +50,116 @@ class WorkspaceTest(unittest.TestCase):
                 self.assertEqual(workspace.relative(path), expected)
 
     def test_posix_paths_mean_what_the_tools_there_take_them_for(self) -> None:
-        self.spellings([
-            ("", ""), (".", ""), ("./", ""), ("/home/jo/ws", ""), ("/home/jo/ws/", ""),
-            ("a", "a"), ("./a", "a"), ("a/", "a"), ("a//b", "a/b"), ("a/./b/../c", "a/c"),
-            ("/home/jo/ws/a", "a"), ("//home/jo//ws/a", "a"), ("/home/jo/ws/../ws/a", "a"),
-            ("/data/ws/a", "a"), ("/data/ws", ""), ("../ws/a", "a"), ("~/ws/a", "a"),
-            ("a/../../ws/b", "b"), (" a ", " a "), ("a\nb", "a\nb"), ("~jo/x", "~jo/x"),
-            ("a\\b", "a\\b"), ("C:\\x", "C:\\x"), ("c:/x", "c:/x"), ("A", "A"),
-            ("..", None), ("../a", None), ("a/../..", None), ("/", None), ("/home/jo/wsx", None),
-            ("/home/jo/WS/a", None), ("/c/x", None), ("//server/share/x", None),
-            ("~", None), ("~/a", None), ("a\0b", None), ("/../home/jo/ws/a", "a"),
-        ], LINUX)
+        self.spellings(
+            [
+                ("", ""),
+                (".", ""),
+                ("./", ""),
+                ("/home/jo/ws", ""),
+                ("/home/jo/ws/", ""),
+                ("a", "a"),
+                ("./a", "a"),
+                ("a/", "a"),
+                ("a//b", "a/b"),
+                ("a/./b/../c", "a/c"),
+                ("/home/jo/ws/a", "a"),
+                ("//home/jo//ws/a", "a"),
+                ("/home/jo/ws/../ws/a", "a"),
+                ("/data/ws/a", "a"),
+                ("/data/ws", ""),
+                ("../ws/a", "a"),
+                ("~/ws/a", "a"),
+                ("a/../../ws/b", "b"),
+                (" a ", " a "),
+                ("a\nb", "a\nb"),
+                ("~jo/x", "~jo/x"),
+                ("a\\b", "a\\b"),
+                ("C:\\x", "C:\\x"),
+                ("c:/x", "c:/x"),
+                ("A", "A"),
+                ("..", None),
+                ("../a", None),
+                ("a/../..", None),
+                ("/", None),
+                ("/home/jo/wsx", None),
+                ("/home/jo/WS/a", None),
+                ("/c/x", None),
+                ("//server/share/x", None),
+                ("~", None),
+                ("~/a", None),
+                ("a\0b", None),
+                ("/../home/jo/ws/a", "a"),
+            ],
+            LINUX,
+        )
 
     def test_windows_paths_mean_what_windows_takes_them_for(self) -> None:
-        self.spellings([
-            ("", ""), (".\\", ""), ("C:\\Users\\Jo\\ws", ""), ("c:/users/jo/ws/", ""),
-            ("a", "a"), (".\\a", "a"), ("a\\b", "a/b"), ("a/b\\..\\c", "a/c"), ("A\\B", "A/B"),
-            ("C:\\Users\\Jo\\ws\\a", "a"), ("c:/x/../users/JO/ws/a", "a"), ("/c/Users/Jo/ws/a", "a"),
-            ("/cygdrive/c/Users/Jo/ws/a", "a"), ("/mnt/c/Users/Jo/ws/a", "a"),
-            ("\\\\?\\C:\\Users\\Jo\\ws\\a", "a"), ("//?/c:/users/jo/ws/a", "a"),
-            ("D:\\real\\ws\\a", "a"), ("/d/REAL/ws/a", "a"), ("\\Users\\Jo\\ws\\a", "a"),
-            ("C:a", "a"), ("..\\WS\\a", "a"), ("~\\ws\\a", "a"), ("~/ws/a", "a"),
-            ("a.", "a"), ("a. .", "a"), ("a \\b", "a/b"), ("a\\\\b\\", "a/b"),
-            ("..", None), ("..\\a", None), ("C:\\", None), ("D:\\x", None), ("E:a", None),
-            ("/home/jo", None), ("\\\\server\\share\\Users\\Jo\\ws\\a", None),
-            ("\\\\?\\UNC\\server\\share\\a", None), ("\\c\\Users\\Jo\\ws\\a", None),
-            ("a.txt:stream", None), ("a.txt::$DATA", None), ("nul", None), ("x\\CON", None),
-            ("aux.txt", None), ("com1", None), ("LPT9.log", None), ("...", None), ("a\0", None),
-            ("console.txt", "console.txt"), ("auxiliary", "auxiliary"),
-        ], WINDOWS)
+        self.spellings(
+            [
+                ("", ""),
+                (".\\", ""),
+                ("C:\\Users\\Jo\\ws", ""),
+                ("c:/users/jo/ws/", ""),
+                ("a", "a"),
+                (".\\a", "a"),
+                ("a\\b", "a/b"),
+                ("a/b\\..\\c", "a/c"),
+                ("A\\B", "A/B"),
+                ("C:\\Users\\Jo\\ws\\a", "a"),
+                ("c:/x/../users/JO/ws/a", "a"),
+                ("/c/Users/Jo/ws/a", "a"),
+                ("/cygdrive/c/Users/Jo/ws/a", "a"),
+                ("/mnt/c/Users/Jo/ws/a", "a"),
+                ("\\\\?\\C:\\Users\\Jo\\ws\\a", "a"),
+                ("//?/c:/users/jo/ws/a", "a"),
+                ("D:\\real\\ws\\a", "a"),
+                ("/d/REAL/ws/a", "a"),
+                ("\\Users\\Jo\\ws\\a", "a"),
+                ("C:a", "a"),
+                ("..\\WS\\a", "a"),
+                ("~\\ws\\a", "a"),
+                ("~/ws/a", "a"),
+                ("a.", "a"),
+                ("a. .", "a"),
+                ("a \\b", "a/b"),
+                ("a\\\\b\\", "a/b"),
+                ("..", None),
+                ("..\\a", None),
+                ("C:\\", None),
+                ("D:\\x", None),
+                ("E:a", None),
+                ("/home/jo", None),
+                ("\\\\server\\share\\Users\\Jo\\ws\\a", None),
+                ("\\\\?\\UNC\\server\\share\\a", None),
+                ("\\c\\Users\\Jo\\ws\\a", None),
+                ("a.txt:stream", None),
+                ("a.txt::$DATA", None),
+                ("nul", None),
+                ("x\\CON", None),
+                ("aux.txt", None),
+                ("com1", None),
+                ("LPT9.log", None),
+                ("...", None),
+                ("a\0", None),
+                ("console.txt", "console.txt"),
+                ("auxiliary", "auxiliary"),
+            ],
+            WINDOWS,
+        )
 
     def test_a_share_can_be_the_root(self) -> None:
         share = Workspace(r"\\Server\Share\ws", windows=True, fold_case=True)
-        self.spellings([("//server/share/WS/a", "a"), (r"\\?\UNC\SERVER\share\ws\a", "a"),
-                        ("\\ws\\a", "a"), (r"\\server\share\a", None), ("C:\\ws\\a", None),
-                        ("..\\..\\..\\ws\\a", "a")], share)
+        self.spellings(
+            [
+                ("//server/share/WS/a", "a"),
+                (r"\\?\UNC\SERVER\share\ws\a", "a"),
+                ("\\ws\\a", "a"),
+                (r"\\server\share\a", None),
+                ("C:\\ws\\a", None),
+                ("..\\..\\..\\ws\\a", "a"),
+            ],
+            share,
+        )
 
     def test_the_root_of_the_disk_can_be_the_root(self) -> None:
         self.spellings([("/etc/x", "etc/x"), ("..", ""), ("/", "")], Workspace("/"))
@@ -176,8 +250,20 @@ def spell_posix(rng: random.Random, names: list[str]) -> str:
 
 def spell_windows(rng: random.Random, names: list[str]) -> str:
     """Return some spelling of a path in `WINDOWS`."""
-    start = rng.choice(["", ".\\", "C:\\Users\\Jo\\ws\\", "c:/users/jo/WS/", "/c/Users/Jo/ws/", "C:",
-                        "\\\\?\\C:\\Users\\Jo\\ws\\", "D:\\real\\ws\\", "..\\ws\\", "\\users\\jo\\ws\\"])
+    start = rng.choice(
+        [
+            "",
+            ".\\",
+            "C:\\Users\\Jo\\ws\\",
+            "c:/users/jo/WS/",
+            "/c/Users/Jo/ws/",
+            "C:",
+            "\\\\?\\C:\\Users\\Jo\\ws\\",
+            "D:\\real\\ws\\",
+            "..\\ws\\",
+            "\\users\\jo\\ws\\",
+        ]
+    )
     path = start + detours(rng, names, rng.choice("\\/"))
     if rng.random() < 0.3:
         return path.upper()
@@ -297,59 +383,306 @@ cat 'it'\''s.txt'
 #: Commands whose output is kept nowhere.
 FOREIGN = [
     # operators, expansions, lines
-    "", " ", "cat a | wc", "cat a|wc", "cat a & rm b", "cat a && rm b", "cat a || rm b", "cat a; rm b",
-    "cat a;", "cat a &", "cat < a", "cat > a", "cat a >> b", "cat a 2>&1", "cat a 2>/dev/null", "cat <<E",
-    "cat <<<x", "cat <(ls)", "cat >(tee x)", "cat `ls`", "cat $(ls)", "cat \"$(ls)\"", "cat \"`ls`\"",
-    "cat $HOME", "cat ${HOME}", "cat \"$HOME\"", "cat \"${x:-y}\"", "cat $'a'", "cat $\"a\"", "cat $((1))",
-    "cat a\nrm b", "cat a\r\nrm b", "cat a\rrm b", "cat a\n", "\ncat a", "cat a\\\nb", "cat 'a\nb'",
-    "cat a\0", "cat a\x0brm", "cat a\x0crm", "cat a\u2028rm b", "cat a\x85rm", "cat\u00a0a", "cat a\x1b",
-    "cat 'a", "cat \"a", "cat a'", "cat \"a'", "cat \\", "cat a\\", "cat 'a' \"b", "cat {a,b}", "cat {a..c}",
-    "rg {--pre,x} y", "{ cat a; }", "(cat a)", "cat (a)", "! cat a", "cat !!", "cat !$", "cat \"!x\"", "cat a!",
-    "cat a # x", "cat #a", "# cat", "[ -f a ]", "[[ -f a ]]", "cat @(a)", "git show HEAD@{1}",
-    "cat a |& tee", "cat a;;", "cat a\t;rm b", "cat a()", "cat() { rm b; }",
+    "",
+    " ",
+    "cat a | wc",
+    "cat a|wc",
+    "cat a & rm b",
+    "cat a && rm b",
+    "cat a || rm b",
+    "cat a; rm b",
+    "cat a;",
+    "cat a &",
+    "cat < a",
+    "cat > a",
+    "cat a >> b",
+    "cat a 2>&1",
+    "cat a 2>/dev/null",
+    "cat <<E",
+    "cat <<<x",
+    "cat <(ls)",
+    "cat >(tee x)",
+    "cat `ls`",
+    "cat $(ls)",
+    'cat "$(ls)"',
+    'cat "`ls`"',
+    "cat $HOME",
+    "cat ${HOME}",
+    'cat "$HOME"',
+    'cat "${x:-y}"',
+    "cat $'a'",
+    'cat $"a"',
+    "cat $((1))",
+    "cat a\nrm b",
+    "cat a\r\nrm b",
+    "cat a\rrm b",
+    "cat a\n",
+    "\ncat a",
+    "cat a\\\nb",
+    "cat 'a\nb'",
+    "cat a\0",
+    "cat a\x0brm",
+    "cat a\x0crm",
+    "cat a\u2028rm b",
+    "cat a\x85rm",
+    "cat\u00a0a",
+    "cat a\x1b",
+    "cat 'a",
+    'cat "a',
+    "cat a'",
+    "cat \"a'",
+    "cat \\",
+    "cat a\\",
+    "cat 'a' \"b",
+    "cat {a,b}",
+    "cat {a..c}",
+    "rg {--pre,x} y",
+    "{ cat a; }",
+    "(cat a)",
+    "cat (a)",
+    "! cat a",
+    "cat !!",
+    "cat !$",
+    'cat "!x"',
+    "cat a!",
+    "cat a # x",
+    "cat #a",
+    "# cat",
+    "[ -f a ]",
+    "[[ -f a ]]",
+    "cat @(a)",
+    "git show HEAD@{1}",
+    "cat a |& tee",
+    "cat a;;",
+    "cat a\t;rm b",
+    "cat a()",
+    "cat() { rm b; }",
     # not the plain command
-    "FOO=1 cat a", "PATH=. cat a", "RIPGREP_CONFIG_PATH=x rg foo", "env cat a", "command cat a", "sudo cat a",
-    "time cat a", "exec cat a", "builtin type cat", "nice cat a", "nohup cat a", "eval cat a", "xargs cat",
-    "/bin/cat a", "./cat a", "../cat a", "/tmp/rg foo", "./rg foo", "~/cat a", "\\cat a", "c\\at a", "'cat' a",
-    "\"cat\" a", "c'a't a", "ca\"\"t a", "cat.exe a", "rg.exe x", "git.exe log", "cat= a", "=cat a", "cata",
-    "catt a", "lsof", "dirname a", "rgx foo", "type; ls", "find . -name x", "grep x a", "head a", "tail a",
-    "sed -n 1p a", "awk 1 a", "python a", "bash -c 'cat a'", "sh a", "echo a", "pwd", "cd src", "rm a", "tee a",
-    "tree", "less a", "more a", "stat a", "wc a", "make", "npm test", "alias", "*", "~", "-", "--", "ls; ls",
+    "FOO=1 cat a",
+    "PATH=. cat a",
+    "RIPGREP_CONFIG_PATH=x rg foo",
+    "env cat a",
+    "command cat a",
+    "sudo cat a",
+    "time cat a",
+    "exec cat a",
+    "builtin type cat",
+    "nice cat a",
+    "nohup cat a",
+    "eval cat a",
+    "xargs cat",
+    "/bin/cat a",
+    "./cat a",
+    "../cat a",
+    "/tmp/rg foo",
+    "./rg foo",
+    "~/cat a",
+    "\\cat a",
+    "c\\at a",
+    "'cat' a",
+    '"cat" a',
+    "c'a't a",
+    'ca""t a',
+    "cat.exe a",
+    "rg.exe x",
+    "git.exe log",
+    "cat= a",
+    "=cat a",
+    "cata",
+    "catt a",
+    "lsof",
+    "dirname a",
+    "rgx foo",
+    "type; ls",
+    "find . -name x",
+    "grep x a",
+    "head a",
+    "tail a",
+    "sed -n 1p a",
+    "awk 1 a",
+    "python a",
+    "bash -c 'cat a'",
+    "sh a",
+    "echo a",
+    "pwd",
+    "cd src",
+    "rm a",
+    "tee a",
+    "tree",
+    "less a",
+    "more a",
+    "stat a",
+    "wc a",
+    "make",
+    "npm test",
+    "alias",
+    "*",
+    "~",
+    "-",
+    "--",
+    "ls; ls",
     # ripgrep
-    "rg --pre x foo", "rg --pre=x foo", "rg --pre 'x' foo", "rg '--pre' x foo", "rg \"--pre\" x foo",
-    "rg --p\"r\"e x foo", "rg -\"-pre\" x foo", "rg --p're' x foo", "rg foo --pre x", "rg foo -- --pre x",
-    "rg --pre-glob '*.x' foo", "rg --pre-glob=x foo", "rg --pr x foo", "rg --pre-g x foo", "rg --PRE x foo",
-    "rg -z foo", "rg -nz foo", "rg -zn foo", "rg -inz foo", "rg --search-zip foo", "rg --search-z foo",
-    "rg --hostname-bin x foo", "rg --hostname-bin=x foo", "rg --hostname x foo", "rg foo -z", "rg -e -z foo",
-    "rg *", "rg foo *", "rg foo *.py", "rg foo ?x", "rg foo [a-z]*", "rg --pr* foo", "rg -g *.py foo", "rg ''* x",
-    "rg -* foo", "rg \"\"* x",
+    "rg --pre x foo",
+    "rg --pre=x foo",
+    "rg --pre 'x' foo",
+    "rg '--pre' x foo",
+    'rg "--pre" x foo',
+    'rg --p"r"e x foo',
+    'rg -"-pre" x foo',
+    "rg --p're' x foo",
+    "rg foo --pre x",
+    "rg foo -- --pre x",
+    "rg --pre-glob '*.x' foo",
+    "rg --pre-glob=x foo",
+    "rg --pr x foo",
+    "rg --pre-g x foo",
+    "rg --PRE x foo",
+    "rg -z foo",
+    "rg -nz foo",
+    "rg -zn foo",
+    "rg -inz foo",
+    "rg --search-zip foo",
+    "rg --search-z foo",
+    "rg --hostname-bin x foo",
+    "rg --hostname-bin=x foo",
+    "rg --hostname x foo",
+    "rg foo -z",
+    "rg -e -z foo",
+    "rg *",
+    "rg foo *",
+    "rg foo *.py",
+    "rg foo ?x",
+    "rg foo [a-z]*",
+    "rg --pr* foo",
+    "rg -g *.py foo",
+    "rg ''* x",
+    "rg -* foo",
+    'rg ""* x',
     # git
-    "git", "git status", "git add .", "git commit -m x", "git checkout x", "git stash", "git branch", "git lg",
-    "git logx", "git log-x", "git 'log'", "git \"log\"", "git l\\og", "git LOG", "git -c a=b log",
-    "git -c core.pager=x log", "git -calias.log=x log", "git -C dir log", "git --exec-path=x log",
-    "git --git-dir=x log", "git --git-dir x log", "git --work-tree=x diff", "git -p log", "git --paginate log",
-    "git --no-pager", "git --no-pager status", "git --no-pager --no-pager log", "git --no-pager -p log",
-    "git --bare log", "git --namespace=x log", "git --config-env=a=b log", "git --super-prefix=x diff",
-    "git log --output=x", "git log --output x", "git diff --output=x", "git show --output=x", "git log --outpu=x",
-    "git log --out x", "git log --ou=x", "git log --o=x", "git log -o x", "git log -ox", "git log --output-d=x",
-    "git show --output-directory x", "git diff --output-directory=x", "git diff HEAD --output=x",
-    "git diff -- --output=x", "git log --grep -- --output=x", "git log '--output=x'", "git log --out\"put=x\"",
-    "git log \"--output\" x", "git log -\\-output=x", "git log --OUTPUT=x", "git log --no-pager --output=x",
-    "git log --ext-diff", "git log -p --ext-diff", "git diff --ext-diff", "git diff --ext", "git diff --ext-d",
-    "git log --textconv", "git diff --textc", "git show --textconv", "git log --show-signature",
-    "git log --show-sig", "git log --alternate-refs", "git log --help", "git diff --help", "git log --format=%G?",
-    "git log --pretty=%GS", "git log '--format=%h %GK'", "git diff *", "git log -- *", "git log ?", "git diff --o*",
-    "git help log", "git log | cat", "git log > x", "git diff $(x)", "git show `x`", "git log; rm x", "git\tstatus",
+    "git",
+    "git status",
+    "git add .",
+    "git commit -m x",
+    "git checkout x",
+    "git stash",
+    "git branch",
+    "git lg",
+    "git logx",
+    "git log-x",
+    "git 'log'",
+    'git "log"',
+    "git l\\og",
+    "git LOG",
+    "git -c a=b log",
+    "git -c core.pager=x log",
+    "git -calias.log=x log",
+    "git -C dir log",
+    "git --exec-path=x log",
+    "git --git-dir=x log",
+    "git --git-dir x log",
+    "git --work-tree=x diff",
+    "git -p log",
+    "git --paginate log",
+    "git --no-pager",
+    "git --no-pager status",
+    "git --no-pager --no-pager log",
+    "git --no-pager -p log",
+    "git --bare log",
+    "git --namespace=x log",
+    "git --config-env=a=b log",
+    "git --super-prefix=x diff",
+    "git log --output=x",
+    "git log --output x",
+    "git diff --output=x",
+    "git show --output=x",
+    "git log --outpu=x",
+    "git log --out x",
+    "git log --ou=x",
+    "git log --o=x",
+    "git log -o x",
+    "git log -ox",
+    "git log --output-d=x",
+    "git show --output-directory x",
+    "git diff --output-directory=x",
+    "git diff HEAD --output=x",
+    "git diff -- --output=x",
+    "git log --grep -- --output=x",
+    "git log '--output=x'",
+    'git log --out"put=x"',
+    'git log "--output" x',
+    "git log -\\-output=x",
+    "git log --OUTPUT=x",
+    "git log --no-pager --output=x",
+    "git log --ext-diff",
+    "git log -p --ext-diff",
+    "git diff --ext-diff",
+    "git diff --ext",
+    "git diff --ext-d",
+    "git log --textconv",
+    "git diff --textc",
+    "git show --textconv",
+    "git log --show-signature",
+    "git log --show-sig",
+    "git log --alternate-refs",
+    "git log --help",
+    "git diff --help",
+    "git log --format=%G?",
+    "git log --pretty=%GS",
+    "git log '--format=%h %GK'",
+    "git diff *",
+    "git log -- *",
+    "git log ?",
+    "git diff --o*",
+    "git help log",
+    "git log | cat",
+    "git log > x",
+    "git diff $(x)",
+    "git show `x`",
+    "git log; rm x",
+    "git\tstatus",
 ]
 
 #: Commands that a POSIX shell refuses or that only Windows shells make dangerous.
 FOREIGN_ON_WINDOWS = [
-    "cat %USERPROFILE%", "cat \"%X%\"", "cat a^", "cat ^&rm", "dir ^| x", "cat 'a|b'", "cat 'a&rm b'", "cat 'a>b'",
-    "rg 'x\"|\"y'", "cat 'a`b'", "rg \"a\\\" | rm b \\\"\"", "rg \"a\\\"", "cat \\\"a | rm\\\"", "cat @args",
-    "cat @(x)", "rg \u201cx\u201d --y", "cat \u2018a\u2019", "rg 'a --pre=x' y", "rg foo,--pre=x", "rg \"a\"--pre=x",
-    "git log 'a --output=x'", "git log a,--output=x", "rg \\--pre x y", "git log \\--output=x", "rg --p\\re x",
-    "cat 'a%b%'", "cat $env:PATH", "cat (Get-Item a)", "Invoke-Expression x", "iex x", "dir/s", "powershell -c ls",
-    "cmd /c dir", "ls | % { rm $_ }", "cat a --%", "Get-Content a", "rg '\\' | rm", "cat .\\a.exe; b", "cat a\\'b'",
+    "cat %USERPROFILE%",
+    'cat "%X%"',
+    "cat a^",
+    "cat ^&rm",
+    "dir ^| x",
+    "cat 'a|b'",
+    "cat 'a&rm b'",
+    "cat 'a>b'",
+    "rg 'x\"|\"y'",
+    "cat 'a`b'",
+    'rg "a\\" | rm b \\""',
+    'rg "a\\"',
+    'cat \\"a | rm\\"',
+    "cat @args",
+    "cat @(x)",
+    "rg \u201cx\u201d --y",
+    "cat \u2018a\u2019",
+    "rg 'a --pre=x' y",
+    "rg foo,--pre=x",
+    'rg "a"--pre=x',
+    "git log 'a --output=x'",
+    "git log a,--output=x",
+    "rg \\--pre x y",
+    "git log \\--output=x",
+    "rg --p\\re x",
+    "cat 'a%b%'",
+    "cat $env:PATH",
+    "cat (Get-Item a)",
+    "Invoke-Expression x",
+    "iex x",
+    "dir/s",
+    "powershell -c ls",
+    "cmd /c dir",
+    "ls | % { rm $_ }",
+    "cat a --%",
+    "Get-Content a",
+    "rg '\\' | rm",
+    "cat .\\a.exe; b",
+    "cat a\\'b'",
 ]
 
 
@@ -388,7 +721,7 @@ class TerminalTest(unittest.TestCase):
         self.assertIsNotNone(self.verdict("RG --pre x y", True))
 
     def test_no_operator_hides_anywhere_in_a_plain_command(self) -> None:
-        hostile = list("|&;<>`\n\r\0(){}!") + ["$(x)", "${x}", "$x", " #", "'", "\"", "\\"]
+        hostile = list("|&;<>`\n\r\0(){}!") + ["$(x)", "${x}", "$x", " #", "'", '"', "\\"]
         rng = random.Random(7)
         for _ in range(400):
             words = rng.choice(["cat a b", "rg -n foo src", "git log -1 x", "ls -la"]).split(" ")
@@ -400,19 +733,60 @@ class TerminalTest(unittest.TestCase):
                 self.assertIsNotNone(self.verdict(" ".join(words)))
 
     def test_only_a_plain_foreground_run_is_kept(self) -> None:
-        for more in ({"background": False}, {"pty": False}, {"timeout": 30}, {"timeout": "30"}, {"timeout": None},
-                     {"workdir": "/tmp/x y"}, {"cwd": "c:/x"}, {"notify_on_complete": False}, {"timeout": 600},
-                     {"watch_patterns": []}, {"heartbeat": 0}, {"persist_on_release": False}, {"new": None}):
+        for more in (
+            {"background": False},
+            {"pty": False},
+            {"timeout": 30},
+            {"timeout": "30"},
+            {"timeout": None},
+            {"workdir": "/tmp/x y"},
+            {"cwd": "c:/x"},
+            {"notify_on_complete": False},
+            {"timeout": 600},
+            {"watch_patterns": []},
+            {"heartbeat": 0},
+            {"persist_on_release": False},
+            {"new": None},
+        ):
             self.assertIsNone(self.verdict("ls", **more), more)
-        for more in ({"background": True}, {"background": "true"}, {"background": "false"}, {"pty": True}, {"pty": 1},
-                     {"notify_on_complete": True}, {"watch_patterns": ["x"]}, {"notify": True}, {"notify": ["x"]},
-                     {"heartbeat": 60}, {"persist_on_release": True}, {"timeout": 601}, {"timeout": "x"},
-                     {"timeout": [1]}, {"timeout": -1}, {"workdir": "/x; rm y"}, {"workdir": "$(x)"}, {"workdir": 1},
-                     {"workdir": "a\nb"}, {"stdin": "x"}, {"env": {"A": "b"}}, {"timeout": float("nan")}):
+        for more in (
+            {"background": True},
+            {"background": "true"},
+            {"background": "false"},
+            {"pty": True},
+            {"pty": 1},
+            {"notify_on_complete": True},
+            {"watch_patterns": ["x"]},
+            {"notify": True},
+            {"notify": ["x"]},
+            {"heartbeat": 60},
+            {"persist_on_release": True},
+            {"timeout": 601},
+            {"timeout": "x"},
+            {"timeout": [1]},
+            {"timeout": -1},
+            {"workdir": "/x; rm y"},
+            {"workdir": "$(x)"},
+            {"workdir": 1},
+            {"workdir": "a\nb"},
+            {"stdin": "x"},
+            {"env": {"A": "b"}},
+            {"timeout": float("nan")},
+        ):
             self.assertEqual(self.verdict("ls", **more), "not a plain foreground run", more)
 
     def test_arguments_of_any_shape_get_a_verdict(self) -> None:
-        for args in (None, "ls", ["ls"], 3, {}, {"command": None}, {"command": ["ls"]}, {"cmd": "ls"}, {"command": b"ls"}):
+        for args in (
+            None,
+            "ls",
+            ["ls"],
+            3,
+            {},
+            {"command": None},
+            {"command": ["ls"]},
+            {"cmd": "ls"},
+            {"command": b"ls"},
+        ):
             self.assertEqual(snapshot.terminal_verdict(args), "no command")
         self.assertIsNotNone(snapshot.terminal_verdict({1: 2, "command": "ls"}))
 
@@ -425,7 +799,7 @@ class TerminalTest(unittest.TestCase):
 
     @unittest.skipUnless(os.name == "posix" and shutil.which("bash"), "needs bash to compare with")
     def test_the_words_are_those_that_bash_makes(self) -> None:
-        pieces = ["a", "-b", " ", "  ", "'x y'", "\"x y\"", "\\ ", "\\\"", "''", "\"\\\\\"", "\"a\\b\"", "\\|", "=", "#", "~x"]
+        pieces = ["a", "-b", " ", "  ", "'x y'", '"x y"', "\\ ", '\\"', "''", '"\\\\"', '"a\\b"', "\\|", "=", "#", "~x"]
         rng = random.Random(3)
         commands = ["cat " + "".join(rng.choice(pieces) for _ in range(rng.randint(1, 7))) for _ in range(300)]
         kept = [command for command in commands if snapshot._words(command, False) is not None]
@@ -438,6 +812,7 @@ class TerminalTest(unittest.TestCase):
 
 
 # --- results -----------------------------------------------------------------
+
 
 class KeepTest(unittest.TestCase):
     """Which results are kept."""
@@ -452,7 +827,16 @@ class KeepTest(unittest.TestCase):
             self.assertIsNone(self.verdict(tool))
 
     def test_other_tools_are_not_kept(self) -> None:
-        for tool in ("write_file", "patch", "execute_code", "delegate_task", "process", "READ_FILE", "", "mcp_read_file"):
+        for tool in (
+            "write_file",
+            "patch",
+            "execute_code",
+            "delegate_task",
+            "process",
+            "READ_FILE",
+            "",
+            "mcp_read_file",
+        ):
             self.assertEqual(self.verdict(tool), "not a read-only tool")
 
     def test_terminal_output_follows_the_rule_for_commands(self) -> None:
@@ -460,8 +844,10 @@ class KeepTest(unittest.TestCase):
         self.assertEqual(self.verdict("terminal", args={"command": "make"}), "not in the list")
 
     def test_after_a_foreign_command_no_terminal_output_is_kept(self) -> None:
-        self.assertEqual(self.verdict("terminal", args={"command": "ls"}, foreign_terminal_seen=True),
-                         "after a command outside the list")
+        self.assertEqual(
+            self.verdict("terminal", args={"command": "ls"}, foreign_terminal_seen=True),
+            "after a command outside the list",
+        )
         self.assertIsNone(self.verdict("read_file", foreign_terminal_seen=True))
 
     def test_a_result_at_the_limit_is_kept_and_one_byte_more_is_not(self) -> None:
@@ -491,19 +877,50 @@ class KeepTest(unittest.TestCase):
         self.assertGreater(snapshot.result_bytes("é" * (store.TURN_LIMIT + 1)), store.TURN_LIMIT)
 
 
-UNCHANGED = {"status": "unchanged", "message": "File unchanged since last read. …", "path": "a.py",
-             "dedup": True, "content_returned": False}
+UNCHANGED = {
+    "status": "unchanged",
+    "message": "File unchanged since last read. …",
+    "path": "a.py",
+    "dedup": True,
+    "content_returned": False,
+}
 #: What Hermes 0.19 to 0.22 put in the place of a result.
 STUBS: list[tuple[str, Any]] = [
     ("read_file", UNCHANGED),
-    ("skill_view", {"success": True, "status": "unchanged", "name": "x", "file": "SKILL.md", "dedup": True,
-                    "content_returned": False, "message": "…"}),
-    ("read_file", {"error": "BLOCKED: You have called read_file on this exact region 3 times and the file has NOT "
-                            "changed. STOP …", "path": "a.py", "already_read": 3}),
-    ("read_file", {"error": "BLOCKED: You have read this exact file region 4 times in a row. …", "path": "a.py",
-                   "already_read": 4, "guardrail_refusal": True}),
-    ("search_files", {"error": "BLOCKED: You have run this exact search 4 times in a row. …", "pattern": "x",
-                      "already_searched": 4}),
+    (
+        "skill_view",
+        {
+            "success": True,
+            "status": "unchanged",
+            "name": "x",
+            "file": "SKILL.md",
+            "dedup": True,
+            "content_returned": False,
+            "message": "…",
+        },
+    ),
+    (
+        "read_file",
+        {
+            "error": "BLOCKED: You have called read_file on this exact region 3 times and the file has NOT "
+            "changed. STOP …",
+            "path": "a.py",
+            "already_read": 3,
+        },
+    ),
+    (
+        "read_file",
+        {
+            "error": "BLOCKED: You have read this exact file region 4 times in a row. …",
+            "path": "a.py",
+            "already_read": 4,
+            "guardrail_refusal": True,
+        },
+    ),
+    (
+        "search_files",
+        {"error": "BLOCKED: You have run this exact search 4 times in a row. …", "pattern": "x", "already_searched": 4},
+    ),
     ("terminal", {"output": "", "exit_code": -1, "error": "BLOCKED: User denied this command. …", "status": "blocked"}),
     ("terminal", {"output": "Background process started", "session_id": "proc_1", "promoted_from_foreground": "…"}),
     ("web_search", {"error": "stop", "guardrail": {"action": "block", "code": "idempotent_no_progress_block"}}),
@@ -511,21 +928,30 @@ STUBS: list[tuple[str, Any]] = [
     ("read_file", {"error": "Tool execution cancelled by user interrupt", "status": "cancelled"}),
     ("terminal", "[Tool execution cancelled — terminal was skipped due to user interrupt]"),
     ("terminal", "[Tool execution skipped — terminal was not started. User sent a new message]"),
-    ("terminal", "[hermes note: this result is byte-identical to the terminal result earlier this turn "
-                 "(tool_call_id call_1). Refer to that result; it has not changed. Args: {}]"),
+    (
+        "terminal",
+        "[hermes note: this result is byte-identical to the terminal result earlier this turn "
+        "(tool_call_id call_1). Refer to that result; it has not changed. Args: {}]",
+    ),
     ("session_search", "<persisted-output>\nThis tool result was too large (250,000 characters, 244.1 KB).\n…"),
-    ("session_search", '{"success": true, "results": [{"x": "y\n\n[Truncated: tool response was 250,000 chars. '
-                       "Full output could not be saved to sandbox.]"),
+    (
+        "session_search",
+        '{"success": true, "results": [{"x": "y\n\n[Truncated: tool response was 250,000 chars. '
+        "Full output could not be saved to sandbox.]",
+    ),
 ]
 #: Results about the same words that are results.
 NOT_STUBS: list[tuple[str, Any]] = [
-    ("read_file", {"content": "1|BLOCKED: You have called read_file\n2|\"dedup\": true", "total_lines": 2}),
+    ("read_file", {"content": '1|BLOCKED: You have called read_file\n2|"dedup": true', "total_lines": 2}),
     ("read_file", {"content": json.dumps(UNCHANGED), "total_lines": 1}),
     ("read_file", {"error": "File not found: BLOCKED: x", "similar_files": []}),
     ("read_file", {"error": "Access denied: /x/.env is a secret-bearing environment file"}),
     ("search_files", {"total_count": 1, "matches": [{"path": "a", "line": 1, "content": "guardrail_refusal: true"}]}),
     ("search_files", {"total_count": 0}),
-    ("search_files", {"total_count": 3, "matches_text": "a\n  1: x", "_warning": "You have run this exact search 3 times"}),
+    (
+        "search_files",
+        {"total_count": 3, "matches_text": "a\n  1: x", "_warning": "You have run this exact search 3 times"},
+    ),
     ("terminal", {"output": "[Tool execution cancelled — x]", "exit_code": 0, "error": None}),
     ("terminal", {"output": "BLOCKED: by the test", "exit_code": 1, "error": "BLOCKED: see output"}),
     ("web_extract", {"results": [{"url": "x", "content": "<persisted-output>", "error": None}]}),
@@ -535,7 +961,11 @@ NOT_STUBS: list[tuple[str, Any]] = [
     ("read_file", "BLOCKED: a plain text"),
     ("read_file", "the words [hermes note: this result is byte-identical to the last] in a text"),
     ("read_file", "[Truncated: tool response was told] and goes on"),
-    ("read_file", ""), ("read_file", "[1, 2]"), ("read_file", "null"), ("read_file", None), ("read_file", 3),
+    ("read_file", ""),
+    ("read_file", "[1, 2]"),
+    ("read_file", "null"),
+    ("read_file", None),
+    ("read_file", 3),
 ]
 
 
@@ -559,7 +989,15 @@ class StubTest(unittest.TestCase):
 
     def test_a_text_is_judged_as_the_value_it_tells(self) -> None:
         rng = random.Random(5)
-        words = ("error", "dedup", "guardrail_refusal", "promoted_from_foreground", "content_returned", "content", "guardrail")
+        words = (
+            "error",
+            "dedup",
+            "guardrail_refusal",
+            "promoted_from_foreground",
+            "content_returned",
+            "content",
+            "guardrail",
+        )
         values = ("BLOCKED: x", "", True, False, None, {"a": 1}, '"error": "BLOCKED"', 0, ["dedup"])
         found = set()
         for _ in range(5000):
@@ -578,6 +1016,7 @@ class StubTest(unittest.TestCase):
 
 
 # --- ignore rules ------------------------------------------------------------
+
 
 class IgnoreTest(unittest.TestCase):
     """What ripgrep leaves out of a plain search."""
@@ -602,9 +1041,11 @@ class IgnoreTest(unittest.TestCase):
         self.check("build/\n!build/a\n", "build/a", "a")
 
     def test_stars_sets_and_braces_are_those_of_ripgrep(self) -> None:
-        self.check("**/x\na/**/z\nq/**\n[ab]?.c\n*.{js,ts}\n[!0-9].n\n\\#x\n\\!y\n",
-                   "x d/x a/z a/b/z a/b/c/z q/r q/r/s a1.c bé1.c".replace("bé1.c", "bx.c") + " m/a.js a.ts z.n #x !y",
-                   "q c1.c a.rs 5.n a/zz")
+        self.check(
+            "**/x\na/**/z\nq/**\n[ab]?.c\n*.{js,ts}\n[!0-9].n\n\\#x\n\\!y\n",
+            "x d/x a/z a/b/z a/b/c/z q/r q/r/s a1.c bé1.c".replace("bé1.c", "bx.c") + " m/a.js a.ts z.n #x !y",
+            "q c1.c a.rs 5.n a/zz",
+        )
 
     def test_broken_lines_are_left_out_and_the_rest_stays(self) -> None:
         self.check("[\na{b\nx}\n{a,{b,c}}\n*.tmp\n[z-a]\n\\\n", "a.tmp", "[ a{b x} b c")
@@ -648,10 +1089,66 @@ class IgnoreTest(unittest.TestCase):
 
 
 NAMES = ["a", "b", "ab", "a.c", "b.log", "build", "src", "x1", "x2.c", "é", "a b", "c,d", "[x]"]
-LINES = ["*", "a", "/a", "a/", "*.c", "*.log", "!*.c", "!b.log", "b*", "?", "x[0-9]*", "**/a", "a/**", "src/**/a", "/src/*",
-         "!src", "!src/", "build/", "!/build", "**", "a*/b", "*/a", "{a,b}", "*.{c,log}", "[!a]", "[a-b]", "x?.c", "a\\ b",
-         "\\a", "a b", "c,d", "{c,d}", "[[]x]", "[]x]", "[x", "é", "??", "**/src/", "a**", "**b", "src/**", "/**/a", "x{1,2.c}",
-         "# no", "", "  ", "a ", "!", "/", "//a", "a//b", "!/src/a", "src/a/", "/{a,src}/*", "[^a]", "[a-]b", "{,a}", "a,b"]
+LINES = [
+    "*",
+    "a",
+    "/a",
+    "a/",
+    "*.c",
+    "*.log",
+    "!*.c",
+    "!b.log",
+    "b*",
+    "?",
+    "x[0-9]*",
+    "**/a",
+    "a/**",
+    "src/**/a",
+    "/src/*",
+    "!src",
+    "!src/",
+    "build/",
+    "!/build",
+    "**",
+    "a*/b",
+    "*/a",
+    "{a,b}",
+    "*.{c,log}",
+    "[!a]",
+    "[a-b]",
+    "x?.c",
+    "a\\ b",
+    "\\a",
+    "a b",
+    "c,d",
+    "{c,d}",
+    "[[]x]",
+    "[]x]",
+    "[x",
+    "é",
+    "??",
+    "**/src/",
+    "a**",
+    "**b",
+    "src/**",
+    "/**/a",
+    "x{1,2.c}",
+    "# no",
+    "",
+    "  ",
+    "a ",
+    "!",
+    "/",
+    "//a",
+    "a//b",
+    "!/src/a",
+    "src/a/",
+    "/{a,src}/*",
+    "[^a]",
+    "[a-]b",
+    "{,a}",
+    "a,b",
+]
 
 
 def plant(rng: random.Random, root: str) -> list[str]:
@@ -691,6 +1188,7 @@ def ripgrep_files(root: str) -> set[str]:
 
 # --- the snapshot ------------------------------------------------------------
 
+
 def read(path: Any, result: Any = "{}") -> Any:
     return Call("read_file", {"path": path}, result)
 
@@ -706,15 +1204,19 @@ class NamedFilesTest(unittest.TestCase):
         return snapshot.named_files(calls, workspace)[0]
 
     def test_every_form_of_a_search_result_names_its_files(self) -> None:
-        for result in ({"matches": [{"path": "./a", "line": 1, "content": "x"}, {"path": "b/c"}, {"path": "./a"}]},
-                       {"matches_format": "path-grouped", "matches_text": "./a\n  1: x\n  12: b/d\nb/c\n  3: "},
-                       {"total_count": 2, "files": ["./a", "/home/jo/ws/b/c"]},
-                       {"total_count": 2, "counts": {"./a": 1, "/data/ws/b/c": 2}},
-                       json.dumps({"files": ["a", "b/c"]}) + "\n\n[Hint: Results truncated.]"):
+        for result in (
+            {"matches": [{"path": "./a", "line": 1, "content": "x"}, {"path": "b/c"}, {"path": "./a"}]},
+            {"matches_format": "path-grouped", "matches_text": "./a\n  1: x\n  12: b/d\nb/c\n  3: "},
+            {"total_count": 2, "files": ["./a", "/home/jo/ws/b/c"]},
+            {"total_count": 2, "counts": {"./a": 1, "/data/ws/b/c": 2}},
+            json.dumps({"files": ["a", "b/c"]}) + "\n\n[Hint: Results truncated.]",
+        ):
             self.assertEqual(self.names(search(result)), ["a", "b/c"], result)
 
     def test_reads_come_first_and_every_file_once(self) -> None:
-        self.assertEqual(self.names(search({"files": ["c", "./a"]}), read("b"), read("./c"), read("b")), ["b", "c", "a"])
+        self.assertEqual(
+            self.names(search({"files": ["c", "./a"]}), read("b"), read("./c"), read("b")), ["b", "c", "a"]
+        )
 
     def test_windows_spellings_of_one_file_are_one_file(self) -> None:
         calls = (read("src\\A.py"), search({"files": ["./SRC/a.py", "C:\\Users\\Jo\\ws\\b.py", "/c/users/jo/ws/B.PY"]}))
@@ -739,10 +1241,19 @@ class NamedFilesTest(unittest.TestCase):
         self.assertEqual(self.names(read("a", shown)), ["a"])
 
     def test_calls_of_any_shape_are_read_without_harm(self) -> None:
-        hostile = [read(None), read(3), read(["a"]), Call("read_file", None, None), Call("search_files", {}, None),
-                   search("no json"), search("[]"), search({"matches": 3, "files": "a", "counts": ["b"], "matches_text": 5}),
-                   search({"matches": [None, {"path": 4}, "x"], "files": [None, 1]}), search("[" * 99_999),
-                   Call("terminal", {"command": "cat a"}, "{}")]
+        hostile = [
+            read(None),
+            read(3),
+            read(["a"]),
+            Call("read_file", None, None),
+            Call("search_files", {}, None),
+            search("no json"),
+            search("[]"),
+            search({"matches": 3, "files": "a", "counts": ["b"], "matches_text": 5}),
+            search({"matches": [None, {"path": 4}, "x"], "files": [None, 1]}),
+            search("[" * 99_999),
+            Call("terminal", {"command": "cat a"}, "{}"),
+        ]
         self.assertEqual(self.names(*hostile), [])
 
 
@@ -762,11 +1273,18 @@ class SnapshotTest(unittest.TestCase):
         Path(full).write_bytes(content.encode() if isinstance(content, str) else content)
         return full
 
-    def take(self, *names: str, redact: Any = as_it_is, seconds: float = 20, calls: Iterable[Any] | None = None,
-             **workspace: Any) -> Any:
+    def take(
+        self,
+        *names: str,
+        redact: Any = as_it_is,
+        seconds: float = 20,
+        calls: Iterable[Any] | None = None,
+        **workspace: Any,
+    ) -> Any:
         calls = [search({"files": list(names)})] if calls is None else calls
-        return snapshot.take_snapshot(calls, Workspace(self.root, **workspace), redact=redact,
-                                      deadline=time.monotonic() + seconds)
+        return snapshot.take_snapshot(
+            calls, Workspace(self.root, **workspace), redact=redact, deadline=time.monotonic() + seconds
+        )
 
     def skips(self, reason: str, *names: str, **more: Any) -> None:
         taken = self.take(*names, **more)
@@ -790,8 +1308,10 @@ class SnapshotTest(unittest.TestCase):
         self.write(".ignore", "b.txt\n")
         for name in ("a.log", "a.txt", "b.txt"):
             self.write(name)
-        self.assertEqual({name: file.ignored for name, file in self.take("a.log", "a.txt", "b.txt").files.items()},
-                         {"a.log": False, "a.txt": False, "b.txt": True})
+        self.assertEqual(
+            {name: file.ignored for name, file in self.take("a.log", "a.txt", "b.txt").files.items()},
+            {"a.log": False, "a.txt": False, "b.txt": True},
+        )
         os.mkdir(os.path.join(self.root, ".git"))
         self.assertTrue(self.take("a.log").files["a.log"].ignored)
         self.assertEqual(set(self.take("a.log").files), {"a.log"})
@@ -803,17 +1323,53 @@ class SnapshotTest(unittest.TestCase):
         self.skips("hidden", *names)
 
     def test_names_that_speak_of_secrets_are_skipped_in_any_case(self) -> None:
-        names = ["a.pem", "a.key", "b.p12", "b.pfx", "c.jks", "c.kdbx", "c.keystore", "id_rsa", "id_rsa.pub", "id_dsa_x",
-                 "id_ecdsa", "id_ed25519.bak", "credentials", "credentials.csv", "prod.env", "secrets.json", "secrets.yaml",
-                 "secrets.yml", "secrets.toml", "auth.json", "token.json", "tokens.json"]
+        names = [
+            "a.pem",
+            "a.key",
+            "b.p12",
+            "b.pfx",
+            "c.jks",
+            "c.kdbx",
+            "c.keystore",
+            "id_rsa",
+            "id_rsa.pub",
+            "id_dsa_x",
+            "id_ecdsa",
+            "id_ed25519.bak",
+            "credentials",
+            "credentials.csv",
+            "prod.env",
+            "secrets.json",
+            "secrets.yaml",
+            "secrets.yml",
+            "secrets.toml",
+            "auth.json",
+            "token.json",
+            "tokens.json",
+        ]
         names = [name for lower in names for name in (f"d/{lower}", f"u/{lower.upper()}", f"t/{lower.title()}")]
         for name in names:
             self.write(name)
         self.skips("secret name", *names)
 
     def test_names_that_only_resemble_secrets_are_kept(self) -> None:
-        names = ["a.pem.txt", "key", "id_rs", "my_id_rsa", "credentials_test", "mycredentials", "env", "secrets.txt",
-                 "secrets.json5", "oauth.json", "token.jsonl", "tokens", "secrets/a", "credentials.d2/x", "a.environment"]
+        names = [
+            "a.pem.txt",
+            "key",
+            "id_rs",
+            "my_id_rsa",
+            "credentials_test",
+            "mycredentials",
+            "env",
+            "secrets.txt",
+            "secrets.json5",
+            "oauth.json",
+            "token.jsonl",
+            "tokens",
+            "secrets/a",
+            "credentials.d2/x",
+            "a.environment",
+        ]
         for name in names:
             self.write(name)
         self.assertEqual(set(self.take(*names).files), set(names))
@@ -857,15 +1413,22 @@ class SnapshotTest(unittest.TestCase):
     def test_texts_are_redacted_and_config_yaml_more_strictly(self) -> None:
         for name in ("a.py", "config.yaml", "d/Config.YAML", "config.yml"):
             self.write(name, "secret")
-        taken = self.take("a.py", "config.yaml", "d/Config.YAML", "config.yml", redact=lambda text, strict: f"{text} {strict}")
-        self.assertEqual([file.text for file in taken.files.values()],
-                         ["secret False", "secret True", "secret True", "secret False"])
+        taken = self.take(
+            "a.py", "config.yaml", "d/Config.YAML", "config.yml", redact=lambda text, strict: f"{text} {strict}"
+        )
+        self.assertEqual(
+            [file.text for file in taken.files.values()], ["secret False", "secret True", "secret True", "secret False"]
+        )
         self.assertEqual(taken.files["a.py"].size, 6)
 
     def test_a_file_that_cannot_be_redacted_is_skipped(self) -> None:
         self.write("a")
-        for redact in (lambda text, strict: None, lambda text, strict: b"x", lambda text, strict: 1 / 0,
-                       lambda text, strict: (_ for _ in ()).throw(RecursionError())):
+        for redact in (
+            lambda text, strict: None,
+            lambda text, strict: b"x",
+            lambda text, strict: 1 / 0,
+            lambda text, strict: (_ for _ in ()).throw(RecursionError()),
+        ):
             self.skips("redaction failed", "a", redact=redact)
 
     def test_without_redaction_nothing_is_read(self) -> None:
@@ -914,8 +1477,9 @@ class SnapshotTest(unittest.TestCase):
 
     @POSIX_ONLY
     def test_a_device_as_folder_is_skipped(self) -> None:
-        taken = snapshot.take_snapshot([read("zero"), read("null")], Workspace("/dev"), redact=as_it_is,
-                                       deadline=time.monotonic() + 5)
+        taken = snapshot.take_snapshot(
+            [read("zero"), read("null")], Workspace("/dev"), redact=as_it_is, deadline=time.monotonic() + 5
+        )
         self.assertEqual(taken.skipped, {"not a regular file": 2})
 
     @POSIX_ONLY
@@ -949,8 +1513,9 @@ class SnapshotTest(unittest.TestCase):
             os.symlink(target, os.path.join(self.root, name))
         for by_name in (False, True):
             with self.walking(by_name):
-                self.assertEqual(self.take("a", "b", "c/x").skipped_paths,
-                                 {"a": "hidden", "b": "secret name", "c/x": "hidden"})
+                self.assertEqual(
+                    self.take("a", "b", "c/x").skipped_paths, {"a": "hidden", "b": "secret name", "c/x": "hidden"}
+                )
         os.symlink("config.yaml", os.path.join(self.root, "e"))
         self.assertEqual(self.take("e", redact=lambda text, strict: str(strict)).files["e"].text, "True")
 
@@ -1031,8 +1596,9 @@ class SnapshotTest(unittest.TestCase):
 
         ticks: list[int] = []
         names = [f"f{number}" for number in range(10_000)]
-        taken = snapshot.take_snapshot([search({"files": names})], Workspace(self.root), redact=slow, deadline=10,
-                                       now=lambda: float(len(ticks)))
+        taken = snapshot.take_snapshot(
+            [search({"files": names})], Workspace(self.root), redact=slow, deadline=10, now=lambda: float(len(ticks))
+        )
         self.assertEqual(len(taken.files), 10)
         self.assertEqual(taken.skipped, {"out of time": 9_990})
 
@@ -1152,9 +1718,17 @@ class SecretsTableTest(unittest.TestCase):
 
     def test_the_documented_table_is_the_expected_one(self) -> None:
         probe = self.probe()
-        rows = [line.strip("| ").split(" | ") for line in (ROOT / "docs" / "SECRETS.md").read_text("utf-8").splitlines()
-                if line.startswith("| ")][1:]
-        columns = [("0.19.0", "a.py"), ("0.22.2.post1", "a.py"), ("0.19.0", "config.yaml"), ("0.22.2.post1", "config.yaml")]
+        rows = [
+            line.strip("| ").split(" | ")
+            for line in (ROOT / "docs" / "SECRETS.md").read_text("utf-8").splitlines()
+            if line.startswith("| ")
+        ][1:]
+        columns = [
+            ("0.19.0", "a.py"),
+            ("0.22.2.post1", "a.py"),
+            ("0.19.0", "config.yaml"),
+            ("0.22.2.post1", "config.yaml"),
+        ]
         for place, (version, name) in enumerate(columns, start=1):
             documented = {row[0]: row[place].strip("*") for row in rows}
             self.assertEqual(documented, probe.expected(version, name))

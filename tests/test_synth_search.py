@@ -33,536 +33,577 @@ FILES = {
 }
 
 READS: tuple[Case, ...] = (
-    ({'path': 'server/auth.py'}, {
-        '0.19, 0.20':
-            '{"content": "1|AUTH_PORT = 8080\\n2|\\n3|def handler():\\n4|    return AUTH_PORT\\n5|'
+    (
+        {"path": "server/auth.py"},
+        {
+            "0.19, 0.20": '{"content": "1|AUTH_PORT = 8080\\n2|\\n3|def handler():\\n4|    return AUTH_PORT\\n5|'
             '", "total_lines": 4, "file_size": 54, "truncated": false, "is_binary": false, "is_ima'
             'ge": false}',
-        '0.22':
-            '{"content": "1|AUTH_PORT = 8080\\n2|\\n3|def handler():\\n4|    return AUTH_PORT", "t'
+            "0.22": '{"content": "1|AUTH_PORT = 8080\\n2|\\n3|def handler():\\n4|    return AUTH_PORT", "t'
             'otal_lines": 4, "file_size": 54, "truncated": false, "is_binary": false, "is_image": '
             'false, "not_found": false}',
-    }),
-    ({'path': 'server/auth.py', 'offset': 2, 'limit': 1}, {
-        '0.19, 0.20':
-            '{"content": "2|\\n3|", "total_lines": 4, "file_size": 54, "truncated": true, "hint": '
+        },
+    ),
+    (
+        {"path": "server/auth.py", "offset": 2, "limit": 1},
+        {
+            "0.19, 0.20": '{"content": "2|\\n3|", "total_lines": 4, "file_size": 54, "truncated": true, "hint": '
             '"Use offset=3 to continue reading (showing 2-2 of 4 lines)", "is_binary": false, "is_'
             'image": false}',
-        '0.22':
-            '{"content": "2|", "total_lines": 4, "file_size": 54, "truncated": true, "hint": "Use '
+            "0.22": '{"content": "2|", "total_lines": 4, "file_size": 54, "truncated": true, "hint": "Use '
             'offset=3 to continue reading (showing 2-2 of 4 lines)", "is_binary": false, "is_image'
             '": false, "not_found": false}',
-    }),
-    ({'path': 'server/main.py'}, {
-        '0.19, 0.20':
-            '{"content": "1|import auth\\n2|print(auth.handler())  \\n3|no newline at end   ", "to'
+        },
+    ),
+    (
+        {"path": "server/main.py"},
+        {
+            "0.19, 0.20": '{"content": "1|import auth\\n2|print(auth.handler())  \\n3|no newline at end   ", "to'
             'tal_lines": 2, "file_size": 56, "truncated": false, "is_binary": false, "is_image": f'
-            'alse}',
-        '0.22':
-            '{"content": "1|import auth\\n2|print(auth.handler())  \\n3|no newline at end   ", "to'
+            "alse}",
+            "0.22": '{"content": "1|import auth\\n2|print(auth.handler())  \\n3|no newline at end   ", "to'
             'tal_lines": 3, "file_size": 56, "truncated": false, "is_binary": false, "is_image": f'
             'alse, "not_found": false}',
-    }),
-    ({'path': 'server/main.py', 'limit': 2}, {
-        '0.19':
-            '{"content": "1|import auth\\n2|print(auth.handler())  \\n3|", "total_lines": 2, "file'
+        },
+    ),
+    (
+        {"path": "server/main.py", "limit": 2},
+        {
+            "0.19": '{"content": "1|import auth\\n2|print(auth.handler())  \\n3|", "total_lines": 2, "file'
             '_size": 56, "truncated": false, "is_binary": false, "is_image": false}',
-        '0.20':
-            '{"content": "1|import auth\\n2|print(auth.handler())  ", "total_lines": 2, "file_size'
+            "0.20": '{"content": "1|import auth\\n2|print(auth.handler())  ", "total_lines": 2, "file_size'
             '": 56, "truncated": false, "is_binary": false, "is_image": false}',
-        '0.22':
-            '{"content": "1|import auth\\n2|print(auth.handler())  ", "total_lines": 3, "file_size'
+            "0.22": '{"content": "1|import auth\\n2|print(auth.handler())  ", "total_lines": 3, "file_size'
             '": 56, "truncated": true, "hint": "Use offset=3 to continue reading (showing 1-2 of 3'
             ' lines)", "is_binary": false, "is_image": false, "not_found": false}',
-    }),
-    ({'path': 'empty.txt'}, {
-        '0.19':
-            '{"content": "1|", "total_lines": 0, "file_size": 0, "truncated": false, "is_binary": '
+        },
+    ),
+    (
+        {"path": "empty.txt"},
+        {
+            "0.19": '{"content": "1|", "total_lines": 0, "file_size": 0, "truncated": false, "is_binary": '
             'false, "is_image": false}',
-        '0.20':
-            '{"content": "", "total_lines": 0, "file_size": 0, "truncated": false, "hint": "File i'
+            "0.20": '{"content": "", "total_lines": 0, "file_size": 0, "truncated": false, "hint": "File i'
             's empty (0 bytes).", "is_binary": false, "is_image": false}',
-        '0.22':
-            '{"content": "", "total_lines": 0, "file_size": 0, "truncated": false, "hint": "File i'
+            "0.22": '{"content": "", "total_lines": 0, "file_size": 0, "truncated": false, "hint": "File i'
             's empty (0 bytes).", "is_binary": false, "is_image": false, "not_found": false}',
-    }),
-    ({'path': 'blank.txt'}, {
-        '0.19, 0.20':
-            '{"content": "1|x\\n2|\\n3|\\n4|", "total_lines": 3, "file_size": 4, "truncated": fals'
+        },
+    ),
+    (
+        {"path": "blank.txt"},
+        {
+            "0.19, 0.20": '{"content": "1|x\\n2|\\n3|\\n4|", "total_lines": 3, "file_size": 4, "truncated": fals'
             'e, "is_binary": false, "is_image": false}',
-        '0.22':
-            '{"content": "1|x\\n2|\\n3|", "total_lines": 3, "file_size": 4, "truncated": false, "i'
+            "0.22": '{"content": "1|x\\n2|\\n3|", "total_lines": 3, "file_size": 4, "truncated": false, "i'
             's_binary": false, "is_image": false, "not_found": false}',
-    }),
-    ({'path': 'server/auth.py', 'offset': 99}, {
-        '0.19':
-            '{"content": "99|", "total_lines": 4, "file_size": 54, "truncated": false, "is_binary"'
+        },
+    ),
+    (
+        {"path": "server/auth.py", "offset": 99},
+        {
+            "0.19": '{"content": "99|", "total_lines": 4, "file_size": 54, "truncated": false, "is_binary"'
             ': false, "is_image": false}',
-        '0.20':
-            '{"content": "", "total_lines": 4, "file_size": 54, "truncated": false, "hint": "Note:'
+            "0.20": '{"content": "", "total_lines": 4, "file_size": 54, "truncated": false, "hint": "Note:'
             ' offset 99 is beyond the end of the file (4 lines total). Retry with offset <= 4.", "'
             'is_binary": false, "is_image": false}',
-        '0.22':
-            '{"content": "", "total_lines": 4, "file_size": 54, "truncated": false, "hint": "Note:'
+            "0.22": '{"content": "", "total_lines": 4, "file_size": 54, "truncated": false, "hint": "Note:'
             ' offset 99 is beyond the end of the file (4 lines total). Retry with offset <= 4.", "'
             'is_binary": false, "is_image": false, "not_found": false}',
-    }),
-    ({'path': 'bom.txt'}, {
-        '0.19, 0.20':
-            '{"content": "1|auth bom\\n2|x\\n3|", "total_lines": 2, "file_size": 14, "truncated": '
+        },
+    ),
+    (
+        {"path": "bom.txt"},
+        {
+            "0.19, 0.20": '{"content": "1|auth bom\\n2|x\\n3|", "total_lines": 2, "file_size": 14, "truncated": '
             'false, "is_binary": false, "is_image": false}',
-        '0.22':
-            '{"content": "1|auth bom\\n2|x", "total_lines": 2, "file_size": 14, "truncated": false'
+            "0.22": '{"content": "1|auth bom\\n2|x", "total_lines": 2, "file_size": 14, "truncated": false'
             ', "is_binary": false, "is_image": false, "not_found": false}',
-    }),
-    ({'path': 'crlf.txt'}, {
-        '0.19, 0.20':
-            '{"content": "1|one auth\\r\\n2|two auth\\r\\n3|", "total_lines": 2, "file_size": 20, '
+        },
+    ),
+    (
+        {"path": "crlf.txt"},
+        {
+            "0.19, 0.20": '{"content": "1|one auth\\r\\n2|two auth\\r\\n3|", "total_lines": 2, "file_size": 20, '
             '"truncated": false, "is_binary": false, "is_image": false}',
-        '0.22':
-            '{"content": "1|one auth\\r\\n2|two auth\\r", "total_lines": 2, "file_size": 20, "trun'
+            "0.22": '{"content": "1|one auth\\r\\n2|two auth\\r", "total_lines": 2, "file_size": 20, "trun'
             'cated": false, "is_binary": false, "is_image": false, "not_found": false}',
-    }),
-    ({'path': 'codes.txt'}, {
-        '0.19, 0.20':
-            '{"content": "1|red \\u001b[31mauth\\u001b[0m\\n2|bell end\\n3|lone\\rauth\\n4|", "tot'
+        },
+    ),
+    (
+        {"path": "codes.txt"},
+        {
+            "0.19, 0.20": '{"content": "1|red \\u001b[31mauth\\u001b[0m\\n2|bell end\\n3|lone\\rauth\\n4|", "tot'
             'al_lines": 4, "file_size": 58, "truncated": false, "is_binary": false, "is_image": fa'
-            'lse}',
-        '0.22':
-            '{"content": "1|red \\u001b[31mauth\\u001b[0m\\n2|bell end\\n3|lone\\rauth", "total_li'
+            "lse}",
+            "0.22": '{"content": "1|red \\u001b[31mauth\\u001b[0m\\n2|bell end\\n3|lone\\rauth", "total_li'
             'nes": 4, "file_size": 58, "truncated": false, "is_binary": false, "is_image": false, '
             '"not_found": false}',
-    }),
-    ({'path': 'server/auth.py', 'limit': '2', 'offset': 'x'}, {
-        '0.19, 0.20':
-            '{"content": "1|AUTH_PORT = 8080\\n2|\\n3|", "total_lines": 4, "file_size": 54, "trunc'
+        },
+    ),
+    (
+        {"path": "server/auth.py", "limit": "2", "offset": "x"},
+        {
+            "0.19, 0.20": '{"content": "1|AUTH_PORT = 8080\\n2|\\n3|", "total_lines": 4, "file_size": 54, "trunc'
             'ated": true, "hint": "Use offset=3 to continue reading (showing 1-2 of 4 lines)", "is'
             '_binary": false, "is_image": false}',
-        '0.22':
-            '{"content": "1|AUTH_PORT = 8080\\n2|", "total_lines": 4, "file_size": 54, "truncated"'
+            "0.22": '{"content": "1|AUTH_PORT = 8080\\n2|", "total_lines": 4, "file_size": 54, "truncated"'
             ': true, "hint": "Use offset=3 to continue reading (showing 1-2 of 4 lines)", "is_bina'
             'ry": false, "is_image": false, "not_found": false}',
-    }),
-    ({'path': 'bom.txt', 'offset': 2}, {
-        '0.19, 0.20':
-            '{"content": "2|x\\n3|", "total_lines": 2, "file_size": 14, "truncated": false, "is_bi'
+        },
+    ),
+    (
+        {"path": "bom.txt", "offset": 2},
+        {
+            "0.19, 0.20": '{"content": "2|x\\n3|", "total_lines": 2, "file_size": 14, "truncated": false, "is_bi'
             'nary": false, "is_image": false}',
-        '0.22':
-            '{"content": "2|x", "total_lines": 2, "file_size": 14, "truncated": false, "is_binary"'
+            "0.22": '{"content": "2|x", "total_lines": 2, "file_size": 14, "truncated": false, "is_binary"'
             ': false, "is_image": false, "not_found": false}',
-    }),
+        },
+    ),
 )
 SEARCHES: tuple[Case, ...] = (
-    ({'pattern': 'auth', 'path': 'server/main.py'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
+    (
+        {"pattern": "auth", "path": "server/main.py"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg": '{"total_count": 2, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
             'rt auth"}, {"path": "server/main.py", "line": 2, "content": "print(auth.handler())"}]'
-            '}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 2, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
+            "}",
+            "0.20 grep, 0.22 grep": '{"total_count": 2, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
             'import auth"}, {"path": "/ws/server/main.py", "line": 2, "content": "print(auth.handl'
             'er())"}]}',
-    }),
-    ({'pattern': 'AUTH|auth', 'path': 'server'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 4, "matches": [{"path": "server/auth.py", "line": 1, "content": "AUTH'
+        },
+    ),
+    (
+        {"pattern": "AUTH|auth", "path": "server"},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 4, "matches": [{"path": "server/auth.py", "line": 1, "content": "AUTH'
             '_PORT = 8080"}, {"path": "server/auth.py", "line": 4, "content": "    return AUTH_POR'
             'T"}, {"path": "server/main.py", "line": 1, "content": "import auth"}, {"path": "serve'
             'r/main.py", "line": 2, "content": "print(auth.handler())"}]}',
-        '0.19 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': 'handler', 'path': './server', 'context': 1}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 6, "matches_format": "path-grouped: each file path on its own line, f'
-            'ollowed by indented \'<line>: <content>\' rows for matches in that file", "matches_te'
+            "0.19 grep": '{"total_count": 0}',
+        },
+    ),
+    (
+        {"pattern": "handler", "path": "./server", "context": 1},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 6, "matches_format": "path-grouped: each file path on its own line, f'
+            "ollowed by indented '<line>: <content>' rows for matches in that file\", \"matches_te"
             'xt": "./server/auth.py\\n  2: \\n  3: def handler():\\n  4:     return AUTH_PORT\\n./'
-            'server/main.py\\n  1: import auth\\n  2: print(auth.handler())\\n  3: no newline at e'
+            "server/main.py\\n  1: import auth\\n  2: print(auth.handler())\\n  3: no newline at e"
             'nd"}',
-        '0.19 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': 'auth', 'path': 'server', 'output_mode': 'count'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "counts": {"server/main.py": 2}}',
-    }),
-    ({'pattern': 'auth', 'path': 'docs', 'output_mode': 'files_only'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg':
-            '{"total_count": 1, "files": ["docs/guide.md"]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 1, "files": ["/ws/docs/guide.md"]}',
-    }),
-    ({'pattern': 'auth', 'path': 'docs', 'output_mode': 'count'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "counts": {"docs/guide one.md": 1, "docs/guide.md": 1}}',
-    }),
-    ({'pattern': 'auth', 'path': 'crlf.txt'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "matches": [{"path": "crlf.txt", "line": 1, "content": "one auth\\'
+            "0.19 grep": '{"total_count": 0}',
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "server", "output_mode": "count"},
+        {"0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 2, "counts": {"server/main.py": 2}}'},
+    ),
+    (
+        {"pattern": "auth", "path": "docs", "output_mode": "files_only"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg": '{"total_count": 1, "files": ["docs/guide.md"]}',
+            "0.20 grep, 0.22 grep": '{"total_count": 1, "files": ["/ws/docs/guide.md"]}',
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "docs", "output_mode": "count"},
+        {"0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 2, "counts": {"docs/guide one.md": 1, "docs/guide.md": 1}}'},
+    ),
+    (
+        {"pattern": "auth", "path": "crlf.txt"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg": '{"total_count": 2, "matches": [{"path": "crlf.txt", "line": 1, "content": "one auth\\'
             'r"}, {"path": "crlf.txt", "line": 2, "content": "two auth"}]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 2, "matches": [{"path": "/ws/crlf.txt", "line": 1, "content": "one au'
+            "0.20 grep, 0.22 grep": '{"total_count": 2, "matches": [{"path": "/ws/crlf.txt", "line": 1, "content": "one au'
             'th\\r"}, {"path": "/ws/crlf.txt", "line": 2, "content": "two auth"}]}',
-    }),
-    ({'pattern': '^auth', 'path': 'bom.txt'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 1, "matches": [{"path": "bom.txt", "line": 1, "content": "auth bom"}]}',
-        '0.19 grep, 0.20 grep, 0.22 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': 'auth', 'path': 'codes.txt'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "matches": [{"path": "codes.txt", "line": 1, "content": "red \\u00'
+        },
+    ),
+    (
+        {"pattern": "^auth", "path": "bom.txt"},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 1, "matches": [{"path": "bom.txt", "line": 1, "content": "auth bom"}]}',
+            "0.19 grep, 0.20 grep, 0.22 grep": '{"total_count": 0}',
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "codes.txt"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg": '{"total_count": 2, "matches": [{"path": "codes.txt", "line": 1, "content": "red \\u00'
             '1b[31mauth\\u001b[0m"}, {"path": "codes.txt", "line": 4, "content": "lone\\rauth"}]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 2, "matches": [{"path": "/ws/codes.txt", "line": 1, "content": "red '
+            "0.20 grep, 0.22 grep": '{"total_count": 2, "matches": [{"path": "/ws/codes.txt", "line": 1, "content": "red '
             '\\u001b[31mauth\\u001b[0m"}, {"path": "/ws/codes.txt", "line": 4, "content": "lone\\r'
             'auth"}]}',
-    }),
-    ({'pattern': 'A', 'path': 'server/auth.py', 'limit': 1}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg':
-            '{"total_count": 1, "matches": [{"path": "server/auth.py", "line": 1, "content": "AUTH'
+        },
+    ),
+    (
+        {"pattern": "A", "path": "server/auth.py", "limit": 1},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg": '{"total_count": 1, "matches": [{"path": "server/auth.py", "line": 1, "content": "AUTH'
             '_PORT = 8080"}]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 1, "matches": [{"path": "/ws/server/auth.py", "line": 1, "content": "'
+            "0.20 grep, 0.22 grep": '{"total_count": 1, "matches": [{"path": "/ws/server/auth.py", "line": 1, "content": "'
             'AUTH_PORT = 8080"}]}',
-    }),
-    ({'pattern': 'A', 'path': 'server/auth.py', 'limit': 1, 'offset': 1, 'context': 1}, {
-        '0.19 rg, 0.19 grep, 0.20 rg':
-            '{"total_count": 4, "matches": [{"path": "server/auth.py", "line": 2, "content": ""}],'
+        },
+    ),
+    (
+        {"pattern": "A", "path": "server/auth.py", "limit": 1, "offset": 1, "context": 1},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg": '{"total_count": 4, "matches": [{"path": "server/auth.py", "line": 2, "content": ""}],'
             ' "truncated": true}\n\n[Hint: Results truncated. Use offset=2 to see more, or narrow '
-            'with a more specific pattern or file_glob.]',
-        '0.20 grep':
-            '{"total_count": 4, "matches": [{"path": "/ws/server/auth.py", "line": 2, "content": "'
+            "with a more specific pattern or file_glob.]",
+            "0.20 grep": '{"total_count": 4, "matches": [{"path": "/ws/server/auth.py", "line": 2, "content": "'
             '"}], "truncated": true}\n\n[Hint: Results truncated. Use offset=2 to see more, or nar'
-            'row with a more specific pattern or file_glob.]',
-        '0.22 rg':
-            '{"total_count": 4, "matches": [{"path": "server/auth.py", "line": 2, "content": ""}],'
+            "row with a more specific pattern or file_glob.]",
+            "0.22 rg": '{"total_count": 4, "matches": [{"path": "server/auth.py", "line": 2, "content": ""}],'
             ' "truncated": true, "total_count_is_lower_bound": true, "_hint": "Results truncated. '
             'Use offset=2 to see more, or narrow with a more specific pattern or file_glob."}',
-        '0.22 grep':
-            '{"total_count": 4, "matches": [{"path": "/ws/server/auth.py", "line": 2, "content": "'
+            "0.22 grep": '{"total_count": 4, "matches": [{"path": "/ws/server/auth.py", "line": 2, "content": "'
             '"}], "truncated": true, "total_count_is_lower_bound": true, "_hint": "Results truncat'
             'ed. Use offset=2 to see more, or narrow with a more specific pattern or file_glob."}',
-    }),
-    ({'pattern': 'handler', 'path': 'server/auth.py', 'context': 1, 'limit': 2}, {
-        '0.19 rg, 0.19 grep, 0.20 rg':
-            '{"total_count": 3, "matches": [{"path": "server/auth.py", "line": 2, "content": ""}, '
+        },
+    ),
+    (
+        {"pattern": "handler", "path": "server/auth.py", "context": 1, "limit": 2},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg": '{"total_count": 3, "matches": [{"path": "server/auth.py", "line": 2, "content": ""}, '
             '{"path": "server/auth.py", "line": 3, "content": "def handler():"}], "truncated": tru'
-            'e}\n\n[Hint: Results truncated. Use offset=2 to see more, or narrow with a more speci'
-            'fic pattern or file_glob.]',
-        '0.20 grep':
-            '{"total_count": 3, "matches": [{"path": "/ws/server/auth.py", "line": 2, "content": "'
+            "e}\n\n[Hint: Results truncated. Use offset=2 to see more, or narrow with a more speci"
+            "fic pattern or file_glob.]",
+            "0.20 grep": '{"total_count": 3, "matches": [{"path": "/ws/server/auth.py", "line": 2, "content": "'
             '"}, {"path": "/ws/server/auth.py", "line": 3, "content": "def handler():"}], "truncat'
             'ed": true}\n\n[Hint: Results truncated. Use offset=2 to see more, or narrow with a mo'
-            're specific pattern or file_glob.]',
-        '0.22 rg':
-            '{"total_count": 3, "matches": [{"path": "server/auth.py", "line": 2, "content": ""}, '
+            "re specific pattern or file_glob.]",
+            "0.22 rg": '{"total_count": 3, "matches": [{"path": "server/auth.py", "line": 2, "content": ""}, '
             '{"path": "server/auth.py", "line": 3, "content": "def handler():"}], "truncated": tru'
             'e, "total_count_is_lower_bound": true, "_hint": "Results truncated. Use offset=2 to s'
             'ee more, or narrow with a more specific pattern or file_glob."}',
-        '0.22 grep':
-            '{"total_count": 3, "matches": [{"path": "/ws/server/auth.py", "line": 2, "content": "'
+            "0.22 grep": '{"total_count": 3, "matches": [{"path": "/ws/server/auth.py", "line": 2, "content": "'
             '"}, {"path": "/ws/server/auth.py", "line": 3, "content": "def handler():"}], "truncat'
             'ed": true, "total_count_is_lower_bound": true, "_hint": "Results truncated. Use offse'
             't=2 to see more, or narrow with a more specific pattern or file_glob."}',
-    }),
-    ({'pattern': 'auth', 'path': 'server', 'file_glob': 'm*.py'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "server", "file_glob": "m*.py"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg": '{"total_count": 2, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
             'rt auth"}, {"path": "server/main.py", "line": 2, "content": "print(auth.handler())"}]'
-            '}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 2, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
+            "}",
+            "0.20 grep, 0.22 grep": '{"total_count": 2, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
             'import auth"}, {"path": "/ws/server/main.py", "line": 2, "content": "print(auth.handl'
             'er())"}]}',
-    }),
-    ({'pattern': 'auth', 'path': 'server/main.py', 'file_glob': '*.md'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "server/main.py", "file_glob": "*.md"},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 2, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
             'rt auth"}, {"path": "server/main.py", "line": 2, "content": "print(auth.handler())"}]'
-            '}',
-        '0.19 grep, 0.20 grep, 0.22 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': '(auth', 'path': 'server'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 0, "error": "Search failed: regex parse error:\\n    (auth\\n    ^\\n'
+            "}",
+            "0.19 grep, 0.20 grep, 0.22 grep": '{"total_count": 0}',
+        },
+    ),
+    (
+        {"pattern": "(auth", "path": "server"},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 0, "error": "Search failed: regex parse error:\\n    (auth\\n    ^\\n'
             'error: unclosed group"}',
-        '0.19 grep':
-            '{"total_count": 1, "matches": [{"path": "server/main.py", "line": 2, "content": "prin'
+            "0.19 grep": '{"total_count": 1, "matches": [{"path": "server/main.py", "line": 2, "content": "prin'
             't(auth.handler())"}]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 0, "error": "Search failed: grep: Unmatched ( or \\\\("}',
-    }),
-    ({'pattern': 'zzz', 'path': 'server'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep, 0.22 rg, 0.22 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': '', 'path': 'server/auth.py'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg':
-            '{"total_count": 4, "matches": [{"path": "server/auth.py", "line": 1, "content": "AUTH'
+            "0.20 grep, 0.22 grep": '{"total_count": 0, "error": "Search failed: grep: Unmatched ( or \\\\("}',
+        },
+    ),
+    (
+        {"pattern": "zzz", "path": "server"},
+        {"0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep, 0.22 rg, 0.22 grep": '{"total_count": 0}'},
+    ),
+    (
+        {"pattern": "", "path": "server/auth.py"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg": '{"total_count": 4, "matches": [{"path": "server/auth.py", "line": 1, "content": "AUTH'
             '_PORT = 8080"}, {"path": "server/auth.py", "line": 2, "content": ""}, {"path": "serve'
             'r/auth.py", "line": 3, "content": "def handler():"}, {"path": "server/auth.py", "line'
             '": 4, "content": "    return AUTH_PORT"}]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 4, "matches": [{"path": "/ws/server/auth.py", "line": 1, "content": "'
+            "0.20 grep, 0.22 grep": '{"total_count": 4, "matches": [{"path": "/ws/server/auth.py", "line": 1, "content": "'
             'AUTH_PORT = 8080"}, {"path": "/ws/server/auth.py", "line": 2, "content": ""}, {"path"'
             ': "/ws/server/auth.py", "line": 3, "content": "def handler():"}, {"path": "/ws/server'
             '/auth.py", "line": 4, "content": "    return AUTH_PORT"}]}',
-    }),
-    ({'pattern': 'auth', 'path': ''}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep':
-            '{"total_count": 0, "error": "Path not found: "}',
-    }),
-    ({'pattern': 'auth', 'path': None}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep':
-            '{"error": "expected str, bytes or os.PathLike object, not NoneType"}',
-    }),
-    ({'pattern': 'auth', 'context': '2.5'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep, 0.22 rg, 0.22 grep':
-            '{"error": "\'>\' not supported between instances of \'str\' and \'int\'"}',
-    }),
-    ({'pattern': 'auth.*\\n', 'path': 'server/main.py'}, {
-        '0.19 rg':
-            '{"total_count": 0, "error": "Search failed: the literal \'\\"\\\\n\\"\' is not allowe'
-            'd in a regex\\nConsider enabling multiline mode with the --multiline flag (or -U for '
+        },
+    ),
+    (
+        {"pattern": "auth", "path": ""},
+        {"0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep": '{"total_count": 0, "error": "Path not found: "}'},
+    ),
+    (
+        {"pattern": "auth", "path": None},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep": '{"error": "expected str, bytes or os.PathLike object, not NoneType"}'
+        },
+    ),
+    (
+        {"pattern": "auth", "context": "2.5"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep, 0.22 rg, 0.22 grep": "{\"error\": \"'>' not supported between instances of 'str' and 'int'\"}"
+        },
+    ),
+    (
+        {"pattern": "auth.*\\n", "path": "server/main.py"},
+        {
+            "0.19 rg": '{"total_count": 0, "error": "Search failed: the literal \'\\"\\\\n\\"\' is not allowe'
+            "d in a regex\\nConsider enabling multiline mode with the --multiline flag (or -U for "
             'short).\\nWhen multiline mode is enabled, new line characters can be matched."}',
-        '0.19 grep':
-            '{"total_count": 1, "matches": [{"path": "server/main.py", "line": 2, "content": "prin'
+            "0.19 grep": '{"total_count": 1, "matches": [{"path": "server/main.py", "line": 2, "content": "prin'
             't(auth.handler())"}]}',
-        '0.20 rg, 0.22 rg':
-            '{"total_count": 2, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
+            "0.20 rg, 0.22 rg": '{"total_count": 2, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
             'rt auth"}, {"path": "server/main.py", "line": 2, "content": "print(auth.handler())"}]'
             ', "warning": "Pattern contains \\\\n — multiline mode (-U) was enabled automatically '
             'so the regex can match across line boundaries."}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 1, "matches": [{"path": "/ws/server/main.py", "line": 2, "content": "'
+            "0.20 grep, 0.22 grep": '{"total_count": 1, "matches": [{"path": "/ws/server/main.py", "line": 2, "content": "'
             'print(auth.handler())"}]}',
-    }),
-    ({'pattern': 'def', 'path': 'docs/guide.md', 'context': 3}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep, 0.22 rg, 0.22 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': 'Auth', 'path': 'docs/guide.md', 'context': 1}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "matches": [{"path": "docs/guide.md", "line": 1, "content": "Auth '
+        },
+    ),
+    (
+        {"pattern": "def", "path": "docs/guide.md", "context": 3},
+        {"0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep, 0.22 rg, 0.22 grep": '{"total_count": 0}'},
+    ),
+    (
+        {"pattern": "Auth", "path": "docs/guide.md", "context": 1},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.22 rg": '{"total_count": 2, "matches": [{"path": "docs/guide.md", "line": 1, "content": "Auth '
             'lives in server/auth.py"}, {"path": "docs/guide.md-2-see ", "line": 5, "content": " t'
             'here"}]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 2, "matches": [{"path": "/ws/docs/guide.md", "line": 1, "content": "A'
+            "0.20 grep, 0.22 grep": '{"total_count": 2, "matches": [{"path": "/ws/docs/guide.md", "line": 1, "content": "A'
             'uth lives in server/auth.py"}, {"path": "/ws/docs/guide.md-2-see ", "line": 5, "conte'
             'nt": " there"}]}',
-    }),
-    ({'pattern': '*.py', 'target': 'files'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep':
-            '{"total_count": 2, "files": ["./server/main.py", "./server/auth.py"]}',
-    }),
-    ({'pattern': '*.py', 'target': 'find', 'limit': 1}, {
-        '0.19 rg, 0.20 rg':
-            '{"total_count": 1, "files": ["./server/main.py"], "truncated": true}\n\n[Hint: Result'
-            's truncated. Use offset=1 to see more, or narrow with a more specific pattern or file'
-            '_glob.]',
-        '0.19 grep, 0.20 grep':
-            '{"total_count": 1, "files": ["./server/main.py"]}',
-    }),
-    ({'pattern': 'main', 'target': 'files'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep, 0.22 grep':
-            '{"total_count": 0}',
-        '0.22 rg':
-            '{"total_count": 1, "files": ["./.git"]}',
-    }),
-    ({'pattern': 'server/*.py', 'target': 'files'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep':
-            '{"total_count": 2, "files": ["./server/main.py", "./server/auth.py"]}',
-    }),
-    ({'pattern': 'server', 'target': 'files'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep':
-            '{"total_count": 0}',
-        '0.22 rg, 0.22 grep':
-            '{"total_count": 1, "files": ["./server"]}',
-    }),
-    ({'pattern': '*.md', 'target': 'files', 'path': 'server/auth.py'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 1, "files": ["server/auth.py"]}',
-        '0.19 grep, 0.20 grep, 0.22 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': '*.py', 'target': 'files', 'path': 'server', 'offset': 5}, {
-        '0.19 rg, 0.20 rg, 0.22 rg, 0.22 grep':
-            '{"total_count": 2}',
-        '0.19 grep, 0.20 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': '*.py', 'target': 'files', 'order': 'bogus'}, {
-        '0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep':
-            '{"total_count": 2, "files": ["./server/main.py", "./server/auth.py"]}',
-        '0.22 rg, 0.22 grep':
-            '{"total_count": 0, "error": "Invalid file search order \'bogus\'; expected \'discover'
-            'y\' or \'modified\'."}',
-    }),
-    ({'pattern': 'auth', 'output_mode': 'files_only'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 5, "files": ["./bom.txt", "./codes.txt", "./crlf.txt", "./docs/guide.'
-            'md", "./server/main.py"]}',
-    }),
-    ({'pattern': 'HANDLER'}, {
-        '0.19 rg':
-            '{"total_count": 0}',
-        '0.20 rg':
-            '{"total_count": 0, "warning": "0 exact matches, but 2 case-insensitive match(es) in 2'
-            ' file(s) — the pattern\'s casing may be wrong."}',
-        '0.22 rg':
-            '{"total_count": 0, "warning": "0 exact matches, but 2 case-insensitive match(es) in 2'
-            ' file(s): ./server/auth.py, ./server/main.py — the pattern\'s casing may be wrong."}',
-    }),
-    ({'pattern': 'AUTH LIVES', 'path': 'docs/guide.md'}, {
-        '0.19 rg':
-            '{"total_count": 0}',
-        '0.20 rg':
-            '{"total_count": 0, "warning": "0 exact matches, but 1 case-insensitive match(es) in 1'
-            ' file(s) — the pattern\'s casing may be wrong."}',
-        '0.22 rg':
-            '{"total_count": 0, "warning": "0 exact matches, but 1 case-insensitive match(es) in 1'
-            ' file(s):  — the pattern\'s casing may be wrong."}',
-    }),
-    ({'pattern': 'handler()', 'path': 'server/auth.py', 'output_mode': 'count'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 1, "counts": {"server/auth.py": 1}}',
-    }),
-    ({'pattern': 'in a log'}, {
-        '0.19 rg':
-            '{"total_count": 0}',
-        '0.20 rg':
-            '{"total_count": 0, "warning": "0 matches in visible files, but 1 match(es) in 1 hidde'
-            'n or gitignored file(s) — these are excluded by default. Search the hidden path expli'
+        },
+    ),
+    (
+        {"pattern": "*.py", "target": "files"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep": '{"total_count": 2, "files": ["./server/main.py", "./server/auth.py"]}'
+        },
+    ),
+    (
+        {"pattern": "*.py", "target": "find", "limit": 1},
+        {
+            "0.19 rg, 0.20 rg": '{"total_count": 1, "files": ["./server/main.py"], "truncated": true}\n\n[Hint: Result'
+            "s truncated. Use offset=1 to see more, or narrow with a more specific pattern or file"
+            "_glob.]",
+            "0.19 grep, 0.20 grep": '{"total_count": 1, "files": ["./server/main.py"]}',
+        },
+    ),
+    (
+        {"pattern": "main", "target": "files"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep, 0.22 grep": '{"total_count": 0}',
+            "0.22 rg": '{"total_count": 1, "files": ["./.git"]}',
+        },
+    ),
+    (
+        {"pattern": "server/*.py", "target": "files"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep": '{"total_count": 2, "files": ["./server/main.py", "./server/auth.py"]}'
+        },
+    ),
+    (
+        {"pattern": "server", "target": "files"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep": '{"total_count": 0}',
+            "0.22 rg, 0.22 grep": '{"total_count": 1, "files": ["./server"]}',
+        },
+    ),
+    (
+        {"pattern": "*.md", "target": "files", "path": "server/auth.py"},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 1, "files": ["server/auth.py"]}',
+            "0.19 grep, 0.20 grep, 0.22 grep": '{"total_count": 0}',
+        },
+    ),
+    (
+        {"pattern": "*.py", "target": "files", "path": "server", "offset": 5},
+        {"0.19 rg, 0.20 rg, 0.22 rg, 0.22 grep": '{"total_count": 2}', "0.19 grep, 0.20 grep": '{"total_count": 0}'},
+    ),
+    (
+        {"pattern": "*.py", "target": "files", "order": "bogus"},
+        {
+            "0.19 rg, 0.19 grep, 0.20 rg, 0.20 grep": '{"total_count": 2, "files": ["./server/main.py", "./server/auth.py"]}',
+            "0.22 rg, 0.22 grep": '{"total_count": 0, "error": "Invalid file search order \'bogus\'; expected \'discover'
+            "y' or 'modified'.\"}",
+        },
+    ),
+    (
+        {"pattern": "auth", "output_mode": "files_only"},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 5, "files": ["./bom.txt", "./codes.txt", "./crlf.txt", "./docs/guide.'
+            'md", "./server/main.py"]}'
+        },
+    ),
+    (
+        {"pattern": "HANDLER"},
+        {
+            "0.19 rg": '{"total_count": 0}',
+            "0.20 rg": '{"total_count": 0, "warning": "0 exact matches, but 2 case-insensitive match(es) in 2'
+            " file(s) — the pattern's casing may be wrong.\"}",
+            "0.22 rg": '{"total_count": 0, "warning": "0 exact matches, but 2 case-insensitive match(es) in 2'
+            " file(s): ./server/auth.py, ./server/main.py — the pattern's casing may be wrong.\"}",
+        },
+    ),
+    (
+        {"pattern": "AUTH LIVES", "path": "docs/guide.md"},
+        {
+            "0.19 rg": '{"total_count": 0}',
+            "0.20 rg": '{"total_count": 0, "warning": "0 exact matches, but 1 case-insensitive match(es) in 1'
+            " file(s) — the pattern's casing may be wrong.\"}",
+            "0.22 rg": '{"total_count": 0, "warning": "0 exact matches, but 1 case-insensitive match(es) in 1'
+            " file(s):  — the pattern's casing may be wrong.\"}",
+        },
+    ),
+    (
+        {"pattern": "handler()", "path": "server/auth.py", "output_mode": "count"},
+        {"0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 1, "counts": {"server/auth.py": 1}}'},
+    ),
+    (
+        {"pattern": "in a log"},
+        {
+            "0.19 rg": '{"total_count": 0}',
+            "0.20 rg": '{"total_count": 0, "warning": "0 matches in visible files, but 1 match(es) in 1 hidde'
+            "n or gitignored file(s) — these are excluded by default. Search the hidden path expli"
             'citly to include them."}',
-        '0.22 rg':
-            '{"total_count": 0, "warning": "0 matches in visible files, but 1 match(es) in 1 hidde'
+            "0.22 rg": '{"total_count": 0, "warning": "0 matches in visible files, but 1 match(es) in 1 hidde'
             'n or gitignored file(s): ./note.log — these are excluded by default."}',
-    }),
-    ({'pattern': 'auth.handler()'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 1, "matches": [{"path": "./server/main.py", "line": 2, "content": "pr'
-            'int(auth.handler())"}]}',
-    }),
-    ({'pattern': 'auth', 'file_glob': '!*.txt', 'output_mode': 'count'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 4, "counts": {"./docs/guide one.md": 1, "./docs/guide.md": 1, "./serv'
-            'er/main.py": 2}}',
-    }),
-    ({'pattern': 'auth', 'path': 'build'}, {
-        '0.19 rg, 0.22 rg':
-            '{"total_count": 0}',
-        '0.19 grep':
-            '{"total_count": 1, "matches": [{"path": "build/out.log", "line": 1, "content": "auth '
+        },
+    ),
+    (
+        {"pattern": "auth.handler()"},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 1, "matches": [{"path": "./server/main.py", "line": 2, "content": "pr'
+            'int(auth.handler())"}]}'
+        },
+    ),
+    (
+        {"pattern": "auth", "file_glob": "!*.txt", "output_mode": "count"},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 4, "counts": {"./docs/guide one.md": 1, "./docs/guide.md": 1, "./serv'
+            'er/main.py": 2}}'
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "build"},
+        {
+            "0.19 rg, 0.22 rg": '{"total_count": 0}',
+            "0.19 grep": '{"total_count": 1, "matches": [{"path": "build/out.log", "line": 1, "content": "auth '
             'in a build"}]}',
-        '0.20 rg':
-            '{"total_count": 0, "warning": "0 matches in visible files, but 1 match(es) in 1 hidde'
-            'n or gitignored file(s) — these are excluded by default. Search the hidden path expli'
+            "0.20 rg": '{"total_count": 0, "warning": "0 matches in visible files, but 1 match(es) in 1 hidde'
+            "n or gitignored file(s) — these are excluded by default. Search the hidden path expli"
             'citly to include them."}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 1, "matches": [{"path": "/ws/build/out.log", "line": 1, "content": "a'
+            "0.20 grep, 0.22 grep": '{"total_count": 1, "matches": [{"path": "/ws/build/out.log", "line": 1, "content": "a'
             'uth in a build"}]}',
-    }),
-    ({'pattern': 'auth', 'file_glob': 'server/*.py', 'output_mode': 'count'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "counts": {"./server/main.py": 2}}',
-    }),
-    ({'pattern': 'nope(', 'path': 'server', 'limit': 1}, {
-        '0.19 rg, 0.20 rg':
-            '{"total_count": 0, "error": "Search failed: regex parse error:\\n    nope(\\n        '
+        },
+    ),
+    (
+        {"pattern": "auth", "file_glob": "server/*.py", "output_mode": "count"},
+        {"0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 2, "counts": {"./server/main.py": 2}}'},
+    ),
+    (
+        {"pattern": "nope(", "path": "server", "limit": 1},
+        {
+            "0.19 rg, 0.20 rg": '{"total_count": 0, "error": "Search failed: regex parse error:\\n    nope(\\n        '
             '^\\nerror: unclosed group"}',
-        '0.22 rg':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': 'print(auth.handler())', 'path': 'server'}, {
-        '0.19 rg':
-            '{"total_count": 0}',
-        '0.20 rg':
-            '{"total_count": 0, "warning": "0 regex matches, but 1 literal match(es) — the pattern'
-            ' contains regex metacharacters that likely need escaping (or pass a simpler substring'
+            "0.22 rg": '{"total_count": 0}',
+        },
+    ),
+    (
+        {"pattern": "print(auth.handler())", "path": "server"},
+        {
+            "0.19 rg": '{"total_count": 0}',
+            "0.20 rg": '{"total_count": 0, "warning": "0 regex matches, but 1 literal match(es) — the pattern'
+            " contains regex metacharacters that likely need escaping (or pass a simpler substring"
             ')."}',
-        '0.22 rg':
-            '{"total_count": 0, "warning": "0 regex matches, but 1 literal match(es) in 1 file(s):'
-            ' server/main.py — the pattern contains regex metacharacters that likely need escaping'
+            "0.22 rg": '{"total_count": 0, "warning": "0 regex matches, but 1 literal match(es) in 1 file(s):'
+            " server/main.py — the pattern contains regex metacharacters that likely need escaping"
             ' (or pass a simpler substring)."}',
-    }),
-    ({'pattern': 'auth', 'limit': 3}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 3, "matches": [{"path": "./bom.txt", "line": 1, "content": "auth bom"'
+        },
+    ),
+    (
+        {"pattern": "auth", "limit": 3},
+        {
+            "0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 3, "matches": [{"path": "./bom.txt", "line": 1, "content": "auth bom"'
             '}, {"path": "./codes.txt", "line": 1, "content": "red \\u001b[31mauth\\u001b[0m"}, {"'
-            'path": "./codes.txt", "line": 4, "content": "lone\\rauth"}]}',
-    }),
-    ({'pattern': 'auth', 'path': '/ws/server', 'output_mode': 'count'}, {
-        '0.19 rg, 0.20 rg, 0.22 rg':
-            '{"total_count": 2, "counts": {"/ws/server/main.py": 2}}',
-    }),
-    ({'pattern': '*.nope', 'target': 'files'}, {
-        '0.19 rg, 0.20 rg':
-            '{"total_count": 0}',
-        '0.22 rg':
-            '{"total_count": 1, "files": ["./.git"]}',
-    }),
-    ({'pattern': 'a+', 'path': 'long.txt'}, {
-        '0.19 grep':
-            '{"total_count": 0}',
-    }),
-    ({'pattern': 'auth', 'path': './server/main.py'}, {
-        '0.19 grep':
-            '{"total_count": 2, "matches": [{"path": "./server/main.py", "line": 1, "content": "im'
+            'path": "./codes.txt", "line": 4, "content": "lone\\rauth"}]}'
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "/ws/server", "output_mode": "count"},
+        {"0.19 rg, 0.20 rg, 0.22 rg": '{"total_count": 2, "counts": {"/ws/server/main.py": 2}}'},
+    ),
+    (
+        {"pattern": "*.nope", "target": "files"},
+        {"0.19 rg, 0.20 rg": '{"total_count": 0}', "0.22 rg": '{"total_count": 1, "files": ["./.git"]}'},
+    ),
+    ({"pattern": "a+", "path": "long.txt"}, {"0.19 grep": '{"total_count": 0}'}),
+    (
+        {"pattern": "auth", "path": "./server/main.py"},
+        {
+            "0.19 grep": '{"total_count": 2, "matches": [{"path": "./server/main.py", "line": 1, "content": "im'
             'port auth"}, {"path": "./server/main.py", "line": 2, "content": "print(auth.handler()'
             ')"}]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 2, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
+            "0.20 grep, 0.22 grep": '{"total_count": 2, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
             'import auth"}, {"path": "/ws/server/main.py", "line": 2, "content": "print(auth.handl'
             'er())"}]}',
-    }),
-    ({'pattern': 'auth', 'path': '/ws/server/main.py'}, {
-        '0.19 grep, 0.20 grep, 0.22 grep':
-            '{"total_count": 2, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "/ws/server/main.py"},
+        {
+            "0.19 grep, 0.20 grep, 0.22 grep": '{"total_count": 2, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
             'import auth"}, {"path": "/ws/server/main.py", "line": 2, "content": "print(auth.handl'
-            'er())"}]}',
-    }),
-    ({'pattern': 'a|b', 'path': 'server/main.py'}, {
-        '0.19 grep':
-            '{"total_count": 0}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 3, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
+            'er())"}]}'
+        },
+    ),
+    (
+        {"pattern": "a|b", "path": "server/main.py"},
+        {
+            "0.19 grep": '{"total_count": 0}',
+            "0.20 grep, 0.22 grep": '{"total_count": 3, "matches": [{"path": "/ws/server/main.py", "line": 1, "content": "'
             'import auth"}, {"path": "/ws/server/main.py", "line": 2, "content": "print(auth.handl'
             'er())  "}, {"path": "/ws/server/main.py", "line": 3, "content": "no newline at end"}]'
-            '}',
-    }),
-    ({'pattern': 'bom', 'path': 'bom.txt'}, {
-        '0.19 grep':
-            '{"total_count": 1, "matches": [{"path": "bom.txt", "line": 1, "content": "\ufeffauth '
-            'bom"}]}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 1, "matches": [{"path": "/ws/bom.txt", "line": 1, "content": "\ufeffa'
+            "}",
+        },
+    ),
+    (
+        {"pattern": "bom", "path": "bom.txt"},
+        {
+            "0.19 grep": '{"total_count": 1, "matches": [{"path": "bom.txt", "line": 1, "content": "\ufeffauth bom"}]}',
+            "0.20 grep, 0.22 grep": '{"total_count": 1, "matches": [{"path": "/ws/bom.txt", "line": 1, "content": "\ufeffa'
             'uth bom"}]}',
-    }),
-    ({'pattern': 'zzz\\n', 'path': 'server'}, {
-        '0.19 grep, 0.20 grep, 0.22 grep':
-            '{"total_count": 0, "warning": "0 results found. Note: search_files content search is '
-            'line-oriented and does not run ripgrep with -U/--multiline, so `\\\\n` in the regex d'
-            'oes not match line breaks. Use context=N to inspect neighboring lines, or escape as `'
-            '\\\\\\\\n` when searching for a literal backslash+n."}',
-    }),
-    ({'pattern': 'guide', 'path': '.', 'file_glob': '*one.md'}, {
-        '0.19 grep':
-            '{"total_count": 0}',
-        '0.20 grep, 0.22 grep':
-            '{"total_count": 1, "matches": [{"path": "/ws/docs/guide one.md", "line": 1, "content"'
+        },
+    ),
+    (
+        {"pattern": "zzz\\n", "path": "server"},
+        {
+            "0.19 grep, 0.20 grep, 0.22 grep": '{"total_count": 0, "warning": "0 results found. Note: search_files content search is '
+            "line-oriented and does not run ripgrep with -U/--multiline, so `\\\\n` in the regex d"
+            "oes not match line breaks. Use context=N to inspect neighboring lines, or escape as `"
+            '\\\\\\\\n` when searching for a literal backslash+n."}'
+        },
+    ),
+    (
+        {"pattern": "guide", "path": ".", "file_glob": "*one.md"},
+        {
+            "0.19 grep": '{"total_count": 0}',
+            "0.20 grep, 0.22 grep": '{"total_count": 1, "matches": [{"path": "/ws/docs/guide one.md", "line": 1, "content"'
             ': "auth guide"}]}',
-    }),
-    ({'pattern': 'auth', 'path': 'server docs'}, {
-        '0.20 rg, 0.22 rg':
-            '{"total_count": 4, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
+        },
+    ),
+    (
+        {"pattern": "auth", "path": "server docs"},
+        {
+            "0.20 rg, 0.22 rg": '{"total_count": 4, "matches": [{"path": "server/main.py", "line": 1, "content": "impo'
             'rt auth"}, {"path": "server/main.py", "line": 2, "content": "print(auth.handler())"},'
             ' {"path": "docs/guide one.md", "line": 1, "content": "auth guide"}, {"path": "docs/gu'
             'ide.md", "line": 1, "content": "Auth lives in server/auth.py"}], "warning": "path con'
-            'tained 2 entries; searched 2 that exist"}',
-    }),
+            'tained 2 entries; searched 2 that exist"}'
+        },
+    ),
 )
 
 
@@ -570,20 +611,31 @@ SEARCHES: tuple[Case, ...] = (
 
 
 def snapshot_of(texts: Mapping[str, str], skipped: Mapping[str, str] | None = None) -> Any:
-    files = {path: store.SnapshotFile(text, len(text.encode()), 1000.0 + age, path.endswith(".log"))
-             for age, (path, text) in enumerate(texts.items())}
+    files = {
+        path: store.SnapshotFile(text, len(text.encode()), 1000.0 + age, path.endswith(".log"))
+        for age, (path, text) in enumerate(texts.items())
+    }
     return store.Snapshot(files, {}, dict(skipped or {}))
 
 
-def synthesizer(hermes: str = "0.22.2", search: str = "rg", texts: Mapping[str, str] = FILES, *,
-                skipped: Mapping[str, str] | None = None, git: bool = True, root: str = "/ws",
-                learned: Mapping[str, Any] | None = None, **host: Any) -> Any:
-    place = snapshots.Workspace(root, windows=host.get("platform") == "win32",
-                                fold_case=host.get("fold_case", False))
+def synthesizer(
+    hermes: str = "0.22.2",
+    search: str = "rg",
+    texts: Mapping[str, str] = FILES,
+    *,
+    skipped: Mapping[str, str] | None = None,
+    git: bool = True,
+    root: str = "/ws",
+    learned: Mapping[str, Any] | None = None,
+    **host: Any,
+) -> Any:
+    place = snapshots.Workspace(root, windows=host.get("platform") == "win32", fold_case=host.get("fold_case", False))
     return synth.Synthesizer(
-        snapshot_of(texts, skipped), place,
+        snapshot_of(texts, skipped),
+        place,
         store.Host(**{"hermes": hermes, "platform": "linux", "search": search, "git": git, **host}),
-        {"rg_major": 13} if learned is None else learned)
+        {"rg_major": 13} if learned is None else learned,
+    )
 
 
 def search(answerer: Any, pattern: str, **args: Any) -> dict[str, Any]:
@@ -597,8 +649,11 @@ class RecordedAnswersTest(unittest.TestCase):
     maxDiff = None
 
     def check(self, tool: str, cases: Any, backends: tuple[str, ...]) -> None:
-        made = {f"{version} {backend}".strip(): synthesizer(VERSIONS[version], backend or "rg")
-                for version in VERSIONS for backend in backends}
+        made = {
+            f"{version} {backend}".strip(): synthesizer(VERSIONS[version], backend or "rg")
+            for version in VERSIONS
+            for backend in backends
+        }
         for args, answers in cases:
             for names, expected in answers.items():
                 for name in names.split(", "):
@@ -615,8 +670,9 @@ class RecordedAnswersTest(unittest.TestCase):
 class ReadTest(unittest.TestCase):
     def read(self, text: str, hermes: str = "0.22.2", size: int | None = None, **args: Any) -> Any:
         file = store.SnapshotFile(text, len(text.encode()) if size is None else size)
-        made = synth.Synthesizer(store.Snapshot({"a.txt": file}), snapshots.Workspace("/ws"),
-                                 store.Host(hermes, "linux", "rg"))
+        made = synth.Synthesizer(
+            store.Snapshot({"a.txt": file}), snapshots.Workspace("/ws"), store.Host(hermes, "linux", "rg")
+        )
         return json.loads(made.answer("read_file", {"path": "a.txt", **args}))
 
     def test_a_page_over_the_budget_ends_with_a_whole_line_and_says_where_to_go_on(self) -> None:
@@ -647,9 +703,13 @@ class ReadTest(unittest.TestCase):
 
     def test_a_text_with_a_binary_ending_is_refused_by_its_name(self) -> None:
         made = synthesizer(texts={"a.dat": "text\n"})
-        self.assertEqual(json.loads(made.answer("read_file", {"path": "a.dat"})), {
-            "error": "Cannot read binary file 'a.dat' (.dat). Use vision_analyze for images, "
-                     "or terminal to inspect binary files."})
+        self.assertEqual(
+            json.loads(made.answer("read_file", {"path": "a.dat"})),
+            {
+                "error": "Cannot read binary file 'a.dat' (.dat). Use vision_analyze for images, "
+                "or terminal to inspect binary files."
+            },
+        )
 
 
 class MissTest(unittest.TestCase):
@@ -660,9 +720,14 @@ class MissTest(unittest.TestCase):
 
     def test_a_read_the_snapshot_cannot_answer_says_why(self) -> None:
         made = synthesizer(skipped={"key.pem": "secret name"})
-        for path, reason in (("../etc/passwd", "outside the workspace"), ("nope.py", "not in the snapshot"),
-                             ("key.pem", "not in the snapshot (secret name)"), ("server", "a folder"),
-                             ("empty.txt/", "not in the snapshot"), ("", "no path is given")):
+        for path, reason in (
+            ("../etc/passwd", "outside the workspace"),
+            ("nope.py", "not in the snapshot"),
+            ("key.pem", "not in the snapshot (secret name)"),
+            ("server", "a folder"),
+            ("empty.txt/", "not in the snapshot"),
+            ("", "no path is given"),
+        ):
             with self.subTest(path):
                 self.assertIn(reason, self.missed(made, "read_file", {"path": path}))
 
@@ -701,13 +766,16 @@ class MissTest(unittest.TestCase):
         self.missed(synthesizer(), "terminal", {"command": "ls"})
 
     def test_no_arguments_raise_anything_but_a_miss(self) -> None:
-        odd: tuple[Any, ...] = (None, [], {}, 1.5, float("inf"), float("nan"), 10 ** 30, "", "\0", "\ud800", True)
+        odd: tuple[Any, ...] = (None, [], {}, 1.5, float("inf"), float("nan"), 10**30, "", "\0", "\ud800", True)
         keys = ("pattern", "path", "target", "file_glob", "limit", "offset", "output_mode", "context", "order")
         for made in (synthesizer("0.19.0", "grep"), synthesizer()):
             for tool in ("read_file", "search_files"):
                 for key in keys:
                     for value in odd:
-                        for base in ({"pattern": "auth", "path": "server/auth.py"}, {"pattern": "*", "target": "files"}):
+                        for base in (
+                            {"pattern": "auth", "path": "server/auth.py"},
+                            {"pattern": "*", "target": "files"},
+                        ):
                             with self.subTest(tool=tool, key=key, value=value):
                                 try:
                                     self.assertIsInstance(made.answer(tool, {**base, key: value}), str)
@@ -723,8 +791,10 @@ class SearchTest(unittest.TestCase):
     def test_ignored_files_are_found_by_name_or_by_a_glob_only(self) -> None:
         made = synthesizer()
         self.assertNotIn("log", json.dumps(search(made, "in a log", file_glob="!*.md").get("matches", "")))
-        self.assertEqual(search(made, "auth", file_glob="*.log", output_mode="count")["counts"],
-                         {"./build/out.log": 1, "./note.log": 1})
+        self.assertEqual(
+            search(made, "auth", file_glob="*.log", output_mode="count")["counts"],
+            {"./build/out.log": 1, "./note.log": 1},
+        )
         self.assertEqual(search(made, "auth", path="note.log")["total_count"], 1)
 
     def test_a_folder_whose_files_are_all_ignored_counts_as_ignored_itself(self) -> None:
@@ -743,14 +813,17 @@ class SearchTest(unittest.TestCase):
     def test_probes_name_the_files_since_0_22(self) -> None:
         self.assertEqual(
             search(synthesizer("0.20.1"), "HANDLER", path="server")["warning"],
-            "0 exact matches, but 2 case-insensitive match(es) in 2 file(s) — the pattern's casing may be wrong.")
-        self.assertIn("in 2 file(s): server/auth.py, server/main.py —",
-                      search(synthesizer(), "HANDLER", path="server")["warning"])
+            "0 exact matches, but 2 case-insensitive match(es) in 2 file(s) — the pattern's casing may be wrong.",
+        )
+        self.assertIn(
+            "in 2 file(s): server/auth.py, server/main.py —", search(synthesizer(), "HANDLER", path="server")["warning"]
+        )
 
     def test_context_of_two_hits_is_joined_where_it_meets(self) -> None:
         made = synthesizer(texts={"a.txt": "".join(f"line {n}\n" for n in range(1, 21))})
-        rows = [m.split(":")[0].strip() for m in search(
-            made, "line (3|6|15)$", context=1)["matches_text"].split("\n")[1:]]
+        rows = [
+            m.split(":")[0].strip() for m in search(made, "line (3|6|15)$", context=1)["matches_text"].split("\n")[1:]
+        ]
         self.assertEqual(rows, ["2", "3", "4", "5", "6", "7", "14", "15", "16"])
 
     def test_a_case_blind_disk_finds_a_file_under_any_spelling(self) -> None:
@@ -768,8 +841,10 @@ class SearchTest(unittest.TestCase):
 
     def test_oddities_of_gnu_grep_are_known(self) -> None:
         made = synthesizer("0.19.0", "grep", {"a.txt": "x{y\n{z\n"})
-        self.assertEqual(search(made, "x[", path="a.txt"),
-                         {"total_count": 0, "error": "Search failed: grep: Invalid regular expression"})
+        self.assertEqual(
+            search(made, "x[", path="a.txt"),
+            {"total_count": 0, "error": "Search failed: grep: Invalid regular expression"},
+        )
         self.assertEqual(search(made, "\\{", path="a.txt")["total_count"], 2)
         self.assertEqual(search(made, "^\\{", path="a.txt")["total_count"], 1)
 
@@ -781,14 +856,18 @@ class SearchTest(unittest.TestCase):
     def test_the_order_by_time_depends_on_ripgrep(self) -> None:
         args = {"target": "files", "order": "modified", "path": "server"}
         self.assertIn("requires ripgrep 14", search(synthesizer(), "*.py", **args)["error"])
-        self.assertEqual(search(synthesizer(learned={"rg_major": 14}), "*.py", **args)["files"],
-                         ["server/main.py", "server/auth.py"])
+        self.assertEqual(
+            search(synthesizer(learned={"rg_major": 14}), "*.py", **args)["files"], ["server/main.py", "server/auth.py"]
+        )
         with self.assertRaises(synth.Miss):
             search(synthesizer(learned={}), "*.py", **args)
 
     def test_sixteen_threads_get_the_answer_of_one(self) -> None:
-        calls = [("search_files", {"pattern": p, "path": path}) for p in ("auth", r"\d+", "A|b", "HANDLER")
-                 for path in (".", "server")] + [("read_file", {"path": path}) for path in FILES]
+        calls = [
+            ("search_files", {"pattern": p, "path": path})
+            for p in ("auth", r"\d+", "A|b", "HANDLER")
+            for path in (".", "server")
+        ] + [("read_file", {"path": path}) for path in FILES]
         expected = [synthesizer().answer(*call) for call in calls]
         made, wrong = synthesizer(), []
 
@@ -809,26 +888,51 @@ class SearchTest(unittest.TestCase):
 class CoerceTest(unittest.TestCase):
     def test_defaults_and_spellings_of_one_call_become_equal(self) -> None:
         plain = synth.coerce_args("search_files", {"pattern": "x"})
-        for same in ({"path": "."}, {"limit": "50"}, {"limit": 50.0}, {"target": "grep"}, {"offset": -3},
-                     {"output_mode": "bogus"}, {"context": "0"}, {"file_glob": ""}, {"order": "modified"}, {"x": 1}):
+        for same in (
+            {"path": "."},
+            {"limit": "50"},
+            {"limit": 50.0},
+            {"target": "grep"},
+            {"offset": -3},
+            {"output_mode": "bogus"},
+            {"context": "0"},
+            {"file_glob": ""},
+            {"order": "modified"},
+            {"x": 1},
+        ):
             self.assertEqual(synth.coerce_args("search_files", {"pattern": "x", **same}), plain, same)
 
     def test_calls_of_different_meaning_stay_different(self) -> None:
         plain = synth.coerce_args("search_files", {"pattern": "x"})
-        for other in ({"path": "./"}, {"limit": 1}, {"target": "files"}, {"offset": 1}, {"output_mode": "count"},
-                      {"context": 1}, {"context": "1.5"}, {"context": None}, {"file_glob": "*"}, {"pattern": "X"}):
+        for other in (
+            {"path": "./"},
+            {"limit": 1},
+            {"target": "files"},
+            {"offset": 1},
+            {"output_mode": "count"},
+            {"context": 1},
+            {"context": "1.5"},
+            {"context": None},
+            {"file_glob": "*"},
+            {"pattern": "X"},
+        ):
             self.assertNotEqual(synth.coerce_args("search_files", {"pattern": "x", **other}), plain, other)
 
     def test_a_blank_path_is_the_folder_since_0_22_only(self) -> None:
         for blank in ("", " ", None):
             self.assertEqual(synth.coerce_args("search_files", {"pattern": "x", "path": blank}, "0.22.2")["path"], ".")
-            self.assertEqual(synth.coerce_args("search_files", {"pattern": "x", "path": blank}, "0.19.0")["path"], blank)
+            self.assertEqual(
+                synth.coerce_args("search_files", {"pattern": "x", "path": blank}, "0.19.0")["path"], blank
+            )
 
     def test_read_limits_depend_on_the_version_and_are_clamped(self) -> None:
-        self.assertEqual(synth.coerce_args("read_file", {"path": "a"}, "0.19.0"),
-                         {"path": "a", "offset": 1, "limit": 500})
-        self.assertEqual(synth.coerce_args("read_file", {"path": "a", "limit": "9999", "offset": "x"}, "0.22.2"),
-                         {"path": "a", "offset": 1, "limit": 2000})
+        self.assertEqual(
+            synth.coerce_args("read_file", {"path": "a"}, "0.19.0"), {"path": "a", "offset": 1, "limit": 500}
+        )
+        self.assertEqual(
+            synth.coerce_args("read_file", {"path": "a", "limit": "9999", "offset": "x"}, "0.22.2"),
+            {"path": "a", "offset": 1, "limit": 2000},
+        )
         self.assertEqual(synth.coerce_args("read_file", {"path": "a", "offset": -5}, "0.23.5")["offset"], -5)
 
     def test_other_tools_keep_their_arguments(self) -> None:
@@ -862,8 +966,10 @@ class LearnTest(unittest.TestCase):
         self.assertIn("not_found", made.answer("read_file", {"path": "server/auth.py"}))
 
     def test_results_of_any_shape_are_survived(self) -> None:
-        calls = [store.Call("read_file", {"path": "server/auth.py"}, result)
-                 for result in (None, 5, "", "{", "[]", '{"content": 1}', {"content": "x"})]
+        calls = [
+            store.Call("read_file", {"path": "server/auth.py"}, result)
+            for result in (None, 5, "", "{", "[]", '{"content": 1}', {"content": "x"})
+        ]
         self.assertEqual(synth.learn(calls, snapshot_of(FILES)), {})
 
 

@@ -23,10 +23,10 @@ Found = Iterator[Row]
 QUESTION = "Where is the auth handler and what port does it bind?"
 #: Compiled code is kept, as it is on a person's machine.
 AS_USUAL = {"PYTHONDONTWRITEBYTECODE": ""}
-NOOP_PLUGIN = '''
+NOOP_PLUGIN = """
 def register(ctx):
     ctx.register_cli_command("bench-noop", "Do nothing", lambda parser: None, lambda args: None, "Does nothing.")
-'''
+"""
 
 
 class Commands:
@@ -62,7 +62,9 @@ def commands(version: str) -> Iterator[Commands]:
 def _add_noop(home: Path) -> None:
     folder = home / "plugins" / "bench-noop"
     folder.mkdir()
-    (folder / "plugin.yaml").write_text("name: bench-noop\nversion: 1.0.0\ndescription: Does nothing.\nkind: standalone\n")
+    (folder / "plugin.yaml").write_text(
+        "name: bench-noop\nversion: 1.0.0\ndescription: Does nothing.\nkind: standalone\n"
+    )
     (folder / "__init__.py").write_text(NOOP_PLUGIN)
     config = home / "config.yaml"
     text = config.read_text("utf-8")
@@ -77,10 +79,18 @@ def replaying(count: int, version: str) -> Found:
     with commands(version) as made:
         made.run("cassette", "record", "shop", "--query", QUESTION)
         made.run("cassette", "pin", "shop", "8080")
-        pairs = interleaved(made.timed("cassette", "run", "shop"),
-                            made.timed("chat", "-Q", f"--query={QUESTION}"), count)  # fmt: skip
-        yield row("hermes cassette run", "hermes chat -Q, the same turn live", pairs, "s", "wall",
-                  Goal("times", 1.15), Goal("more", 0.7))  # fmt: skip
+        pairs = interleaved(
+            made.timed("cassette", "run", "shop"), made.timed("chat", "-Q", f"--query={QUESTION}"), count
+        )
+        yield row(
+            "hermes cassette run",
+            "hermes chat -Q, the same turn live",
+            pairs,
+            "s",
+            "wall",
+            Goal("times", 1.15),
+            Goal("more", 0.7),
+        )
         yield row("hermes cassette run, processor time", "hermes chat -Q, the same turn live", pairs, "s", "cpu")
 
 
@@ -91,8 +101,14 @@ def listing(count: int, version: str) -> Found:
         if made.run("cassette", "list").count("bench-") != 200:
             raise RuntimeError("the list does not name 200 cassettes")
         pairs = interleaved(made.timed("cassette", "list"), made.timed("bench-noop"), count)
-        yield row("hermes cassette list, 200 of 1 MB", "hermes with a no-op plugin command", pairs, "s", "wall",
-                  Goal("more", 0.3))  # fmt: skip
+        yield row(
+            "hermes cassette list, 200 of 1 MB",
+            "hermes with a no-op plugin command",
+            pairs,
+            "s",
+            "wall",
+            Goal("more", 0.3),
+        )
 
 
 def starting(count: int, version: str) -> Found:
@@ -110,8 +126,15 @@ def starting(count: int, version: str) -> Found:
 
 
 def _started(words: list[str], environ: dict[str, str]) -> dict[str, Any]:
-    done = subprocess.run(words, cwd=os.path.dirname(words[-1]), env=environ, capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, check=False)  # fmt: skip
+    done = subprocess.run(
+        words,
+        cwd=os.path.dirname(words[-1]),
+        env=environ,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
     if done.returncode:
         raise RuntimeError(f"the plugin could not be loaded: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])

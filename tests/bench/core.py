@@ -66,7 +66,9 @@ def pass_through(count: int) -> Found:
                 for turn in turns:
                     for _ in range(10):
                         host.call(None, "read_file", wanted, "call", session_id="session", turn_id=turn)
+
             return run
+
         return make
 
     pairs = interleaved(calling(Bindings().tool_execution), calling(call_noop), count, ASKED)
@@ -77,8 +79,16 @@ def _record(callback: Callable[..., Any], number: int, results: list[str]) -> No
     """Let a turn's calls come by, each with its own result."""
     for at in range(number):
         found = results[at % RECORDED]
-        callback(tool_name="read_file", args=material_args[at % RECORDED], next_call=lambda _, found=found: found,
-                 turn_id="turn", session_id="session", tool_call_id=f"call_{at}", task_id="", api_request_id="")  # fmt: skip
+        callback(
+            tool_name="read_file",
+            args=material_args[at % RECORDED],
+            next_call=lambda _, found=found: found,
+            turn_id="turn",
+            session_id="session",
+            tool_call_id=f"call_{at}",
+            task_id="",
+            api_request_id="",
+        )
 
 
 material_args = [material.args(number) for number in range(RECORDED)]
@@ -99,6 +109,7 @@ def _deep_copier() -> Callable[..., Any]:
         result = next_call(args)
         kept.append((tool_name, copied, result))
         return result
+
     return callback
 
 
@@ -113,29 +124,45 @@ def recording(count: int) -> Found:
         callback = _deep_copier()
         return lambda: _record(callback, RECORDED, results)
 
-    yield row("record a call of 1 KB, in the tool's path", "a deep copy of the arguments, an append",
-              interleaved(ours(), reference, count, RECORDED), "us", "cpu", Goal("times", 2), Goal("most", 6))  # fmt: skip
-    yield curve("record a call, in the tool's path", "us", "calls",
-                {size: (_repeated(ours(size), ASKED // size or 1), size * (ASKED // size or 1)) for size in SIZES},
-                count, 1.2)  # fmt: skip
+    yield row(
+        "record a call of 1 KB, in the tool's path",
+        "a deep copy of the arguments, an append",
+        interleaved(ours(), reference, count, RECORDED),
+        "us",
+        "cpu",
+        Goal("times", 2),
+        Goal("most", 6),
+    )
+    yield curve(
+        "record a call, in the tool's path",
+        "us",
+        "calls",
+        {size: (_repeated(ours(size), ASKED // size or 1), size * (ASKED // size or 1)) for size in SIZES},
+        count,
+        1.2,
+    )
     with scratch() as folder:
         yield from _saving(count, results, folder)
 
 
 def _repeated(make: Maker, times: int) -> Maker:
     """So much that the clock is fine enough."""
+
     def many() -> Callable[[], None]:
         actions = [make() for _ in range(times)]
 
         def run() -> None:
             for action in actions:
                 action()
+
         return run
+
     return many
 
 
 def saver(store: Store, results: list[str], number: int = RECORDED) -> Maker:
     """A whole turn: its calls, and at its end the cassette."""
+
     def make() -> Callable[[], None]:
         callback, recording = recorder()
         recording.request = "Which port?"
@@ -144,7 +171,9 @@ def saver(store: Store, results: list[str], number: int = RECORDED) -> Maker:
             _record(callback, number, results)
             cassette = make_cassette(recording, recording.close(), "8080", "", material.FACTS.plugin)
             store.save(cassette, overwrite=True)
+
         return run
+
     return make
 
 
@@ -165,23 +194,45 @@ def _saving(count: int, results: list[str], folder: Path) -> Found:
 
     def least() -> Callable[[], None]:
         """What no JSON file of a recorded turn can do without."""
+
         def run() -> None:
             callback, recording = recorder()
             _record(callback, RECORDED, results)
             calls = [{"tool": slot.tool, "args": slot.args, "result": slot.result} for slot in recording.close()]
             put(json.dumps(calls, ensure_ascii=False).encode())
+
         return run
 
     pairs = interleaved(saver(store, results), writing, count, RECORDED)
-    yield row("the same turn with its save, a call", "writing the same bytes with a flush to disk", pairs, "us", "wall",
-              Goal("times", 2), Goal("most", 20))  # fmt: skip
+    yield row(
+        "the same turn with its save, a call",
+        "writing the same bytes with a flush to disk",
+        pairs,
+        "us",
+        "wall",
+        Goal("times", 2),
+        Goal("most", 20),
+    )
     pairs = interleaved(saver(store, results), least, count, RECORDED)
     yield row("the same turn with its save, a call", "the recording, one json.dumps, a flush", pairs, "us", "wall")
     size = len(data) / 1e6
-    yield Row("the saved turn of 1,000 calls", "its results", "MB", "size", [size], [sum(map(len, results)) / 1e6],
-              (Goal("most", 1.3),))  # fmt: skip
-    yield curve("record a turn and save it, a call", "us", "calls",
-                {size: (saver(store, results, size), size) for size in SIZES[1:]}, count, 1.2)  # fmt: skip
+    yield Row(
+        "the saved turn of 1,000 calls",
+        "its results",
+        "MB",
+        "size",
+        [size],
+        [sum(map(len, results)) / 1e6],
+        (Goal("most", 1.3),),
+    )
+    yield curve(
+        "record a turn and save it, a call",
+        "us",
+        "calls",
+        {size: (saver(store, results, size), size) for size in SIZES[1:]},
+        count,
+        1.2,
+    )
 
 
 # --- replay ------------------------------------------------------------------------
@@ -191,8 +242,10 @@ def replays(number: int) -> list[Replay]:
     """As many replays of a cassette with `number` calls as answer `ASKED` calls once each."""
     kept = material.cassette("bench", material.calls(number, 100))
     workspace = Workspace(kept.cwd)
-    return [Replay(material.arm(), "turn", "session", "careful", material.FACTS, kept, workspace)
-            for _ in range(max(1, ASKED // number))]  # fmt: skip
+    return [
+        Replay(material.arm(), "turn", "session", "careful", material.FACTS, kept, workspace)
+        for _ in range(max(1, ASKED // number))
+    ]
 
 
 def asking(number: int) -> Maker:
@@ -206,7 +259,9 @@ def asking(number: int) -> Maker:
             for replay in made:
                 for one in wanted:
                     replay.answer("read_file", one, "session")
+
         return run
+
     return make
 
 
@@ -221,13 +276,27 @@ def exact_hit(count: int) -> Found:
                 for _ in range(max(1, ASKED // number)):
                     for one in wanted:
                         known.get(json.dumps(one, sort_keys=True))
+
             return run
 
         pairs = interleaved(asking(number), reference, count, max(1, ASKED // number) * len(wanted))
-        yield row(f"exact hit, {number:,} recorded calls", "json.dumps(args, sort_keys=True), a look-up", pairs, "us",
-                  "cpu", Goal("times", 3), Goal("most", 10))  # fmt: skip
-    yield curve("exact hit", "us", "calls", {
-        number: (asking(number), max(1, ASKED // number) * min(number, ASKED)) for number in SIZES}, count, 1.2)  # fmt: skip
+        yield row(
+            f"exact hit, {number:,} recorded calls",
+            "json.dumps(args, sort_keys=True), a look-up",
+            pairs,
+            "us",
+            "cpu",
+            Goal("times", 3),
+            Goal("most", 10),
+        )
+    yield curve(
+        "exact hit",
+        "us",
+        "calls",
+        {number: (asking(number), max(1, ASKED // number) * min(number, ASKED)) for number in SIZES},
+        count,
+        1.2,
+    )
 
 
 # --- the store ---------------------------------------------------------------------
@@ -237,7 +306,8 @@ def _kept(megabytes: float) -> Cassette:
     """A cassette with so much snapshot, and half as much again of results."""
     size = 48 * 1024
     return material.cassette(
-        f"of-{megabytes}", material.calls(int(megabytes * 1.5 * 1024 * 1024 / size), size), material.snapshot(megabytes))
+        f"of-{megabytes}", material.calls(int(megabytes * 1.5 * 1024 * 1024 / size), size), material.snapshot(megabytes)
+    )
 
 
 def loading(count: int) -> Found:
@@ -263,14 +333,37 @@ def loading(count: int) -> Found:
             return lambda: lambda: json.loads(store.path(name).read_bytes())
 
         reference = parsing(name)
-        yield row("load a cassette of 8 MB snapshot, 12 MB results", "json.loads of the file",
-                  interleaved(reading(name), reference, count), "ms", "cpu", Goal("times", 1.5))  # fmt: skip
-        yield row("load it and bind a turn to it", "json.loads of the file",
-                  interleaved(lambda: binding, reference, count), "ms", "cpu")  # fmt: skip
-        yield curve("load a cassette, a MB of snapshot", "ms", "MB",
-                    {size: (reading(name), size) for size, name in names.items()}, count, 1.2)  # fmt: skip
-        yield curve("json.loads of its file, a MB of snapshot", "ms", "MB",
-                    {size: (parsing(name), size) for size, name in names.items()}, count, 1.2)  # fmt: skip
+        yield row(
+            "load a cassette of 8 MB snapshot, 12 MB results",
+            "json.loads of the file",
+            interleaved(reading(name), reference, count),
+            "ms",
+            "cpu",
+            Goal("times", 1.5),
+        )
+        yield row(
+            "load it and bind a turn to it",
+            "json.loads of the file",
+            interleaved(lambda: binding, reference, count),
+            "ms",
+            "cpu",
+        )
+        yield curve(
+            "load a cassette, a MB of snapshot",
+            "ms",
+            "MB",
+            {size: (reading(name), size) for size, name in names.items()},
+            count,
+            1.2,
+        )
+        yield curve(
+            "json.loads of its file, a MB of snapshot",
+            "ms",
+            "MB",
+            {size: (parsing(name), size) for size, name in names.items()},
+            count,
+            1.2,
+        )
 
 
 def listing(count: int, number: int = 200) -> Found:
@@ -310,15 +403,32 @@ def memory(_: int, replayed: int = 1_000) -> Found:
         environ = {**os.environ, "HERMES_HOME": str(folder), "PYTHONPATH": str(REPO)}
         done = subprocess.run(words, cwd=REPO, env=environ, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
-    kept = {"replays": replayed, "cassette_bytes": found["cassette"], "resident_before_kb": found["resident"][0],
-            "resident_after_kb": found["resident"][1]}  # fmt: skip
-    yield Row(f"memory in use after {replayed:,} replays of 1 MB", "after the first 50", "KB", "size",
-              [found["after"]], [found["before"]], (Goal("more", 500),), notes=kept)  # fmt: skip
+    kept = {
+        "replays": replayed,
+        "cassette_bytes": found["cassette"],
+        "resident_before_kb": found["resident"][0],
+        "resident_after_kb": found["resident"][1],
+    }
+    yield Row(
+        f"memory in use after {replayed:,} replays of 1 MB",
+        "after the first 50",
+        "KB",
+        "size",
+        [found["after"]],
+        [found["before"]],
+        (Goal("more", 500),),
+        notes=kept,
+    )
 
 
 #: Name of a group to what measures it.
 GROUPS: dict[str, Callable[[int], Found]] = {
-    "pass": pass_through, "record": recording, "hit": exact_hit, "load": loading, "list": listing, "memory": memory,
+    "pass": pass_through,
+    "record": recording,
+    "hit": exact_hit,
+    "load": loading,
+    "list": listing,
+    "memory": memory,
 }
 
 

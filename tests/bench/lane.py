@@ -62,9 +62,19 @@ def pass_through(count: int, _: Path) -> Found:
             def calls() -> None:
                 for turn in turns:
                     for _ in range(10):
-                        run("read_file", wanted, lambda args: "text", session_id="session", turn_id=turn,
-                            tool_call_id="call", task_id="task", api_request_id="")  # fmt: skip
+                        run(
+                            "read_file",
+                            wanted,
+                            lambda args: "text",
+                            session_id="session",
+                            turn_id=turn,
+                            tool_call_id="call",
+                            task_id="task",
+                            api_request_id="",
+                        )
+
             return calls
+
         return make
 
     pairs = interleaved(calling(Bindings().tool_execution), calling(call_noop), count, ASKED)
@@ -85,17 +95,25 @@ def snapshots(count: int, workspace: Path) -> Found:
 
     def taking(number: int) -> Maker:
         calls = [Call("search_files", {}, json.dumps({"files": names[:number]}))]
-        return lambda: lambda: _whole(
-            take_snapshot(calls, place, redact=redact, deadline=time.monotonic() + 600), number)
+        return lambda: (
+            lambda: _whole(take_snapshot(calls, place, redact=redact, deadline=time.monotonic() + 600), number)
+        )
 
     def reference() -> Callable[[], None]:
         def run() -> None:
             for name in names:
                 redact((workspace / name).read_bytes().decode("utf-8"), False)
+
         return run
 
-    yield row(f"snapshot of {len(names):,} files, 8 MB", "reading and Hermes's redaction of the same",
-              interleaved(taking(len(names)), reference, count), "ms", "cpu", Goal("times", 1.2))  # fmt: skip
+    yield row(
+        f"snapshot of {len(names):,} files, 8 MB",
+        "reading and Hermes's redaction of the same",
+        interleaved(taking(len(names)), reference, count),
+        "ms",
+        "cpu",
+        Goal("times", 1.2),
+    )
     sizes = {size: (taking(len(names) * size // 8), size) for size in MEGABYTES}
     yield curve("snapshot, a MB", "ms", "MB", sizes, max(3, count // 3), 1.2)
 
@@ -138,19 +156,43 @@ def searches(count: int, workspace: Path) -> Found:
     def pair(tool: str, args: Mapping[str, Any], each: int = 1) -> Any:
         if not _alike(json.JSONDecoder().raw_decode(live(tool, args))[0], synth.answer(tool, args)):
             raise RuntimeError(f"the synthesized answer to {dict(args)} is another one than the live one")
-        return interleaved(lambda: lambda: [synth.answer(tool, args) for _ in range(each)],
-                           lambda: lambda: [live(tool, args) for _ in range(each)], count, each)
+        return interleaved(
+            lambda: lambda: [synth.answer(tool, args) for _ in range(each)],
+            lambda: lambda: [live(tool, args) for _ in range(each)],
+            count,
+            each,
+        )
 
     for title, args in SEARCHES.items():
-        yield row(f"synthesized search, {title}", "the live search_files", pair("search_files", args), "ms", "wall",
-                  Goal("times", 1))  # fmt: skip
+        yield row(
+            f"synthesized search, {title}",
+            "the live search_files",
+            pair("search_files", args),
+            "ms",
+            "wall",
+            Goal("times", 1),
+        )
     for title, more in (("the whole", {}), ("a slice", {"offset": 40, "limit": 20})):
         args = {"path": next(iter(material.files(0.01))), **more}
-        yield row(f"synthesized read, {title}", "the live read_file", pair("read_file", args, 5), "ms", "wall",
-                  Goal("times", 0.5))  # fmt: skip
-    yield row("first search of a replay", "the live search_files",
-              interleaved(lambda: lambda made=synthesizer(workspace): made.answer("search_files", SEARCHES["literal"]),
-                          lambda: lambda: live("search_files", SEARCHES["literal"]), count), "ms", "wall")  # fmt: skip
+        yield row(
+            f"synthesized read, {title}",
+            "the live read_file",
+            pair("read_file", args, 5),
+            "ms",
+            "wall",
+            Goal("times", 0.5),
+        )
+    yield row(
+        "first search of a replay",
+        "the live search_files",
+        interleaved(
+            lambda: lambda made=synthesizer(workspace): made.answer("search_files", SEARCHES["literal"]),
+            lambda: lambda: live("search_files", SEARCHES["literal"]),
+            count,
+        ),
+        "ms",
+        "wall",
+    )
     yield from _search_curves(count, workspace)
 
 
@@ -164,8 +206,13 @@ def _search_curves(count: int, workspace: Path) -> Found:
     made = {size: synthesizer(workspace, size) for size in MEGABYTES}
     for title in ("literal", "literal, no hit", "regex", "count"):
         args = SEARCHES[title]
-        sizes = {size: (lambda synth=synth, times=8 // size: lambda: [
-            synth.answer("search_files", args) for _ in range(times)], 8) for size, synth in made.items()}
+        sizes = {
+            size: (
+                lambda synth=synth, times=8 // size: lambda: [synth.answer("search_files", args) for _ in range(times)],
+                8,
+            )
+            for size, synth in made.items()
+        }
         yield curve(f"synthesized search, {title}, a MB", "ms", "MB", sizes, count, 1.2)
 
 

@@ -59,8 +59,10 @@ def _function(pick: random.Random) -> Iterator[str]:
 def files(megabytes: float, each: int = 4096) -> dict[str, str]:
     """Return texts by path: 4 KB each unless told otherwise, in folders of twenty."""
     number = int(megabytes * 1024 * 1024 / each)
-    return {f"{WORDS[n // 20 % len(WORDS)]}/part{n // 2000}/{WORDS[n % len(WORDS)]}_{n}.py": source(n, each)
-            for n in range(number)}  # fmt: skip
+    return {
+        f"{WORDS[n // 20 % len(WORDS)]}/part{n // 2000}/{WORDS[n % len(WORDS)]}_{n}.py": source(n, each)
+        for n in range(number)
+    }
 
 
 def write_files(folder: Path, texts: dict[str, str]) -> None:
@@ -82,12 +84,12 @@ def calls(number: int, size: int = 1024) -> tuple[Call, ...]:
 
 def result(number: int, size: int) -> str:
     """What a read returned: an object whose text has numbered lines."""
-    head, lines = "{\"content\": ", source(number, size).split("\n")
+    head, lines = '{"content": ', source(number, size).split("\n")
     page = "\n".join(f"{at}|{line}" for at, line in enumerate(lines, 1))
     room = size - len(head) - len(', "total_lines": 100}')
     while len(json.dumps(page)) > room:
         page = page[: len(page) - max(1, len(json.dumps(page)) - room)]
-    return f"{head}{json.dumps(page)}, \"total_lines\": 100}}"
+    return f'{head}{json.dumps(page)}, "total_lines": 100}}'
 
 
 def snapshot(megabytes: float) -> Snapshot:
@@ -96,8 +98,22 @@ def snapshot(megabytes: float) -> Snapshot:
 
 
 def cassette(name: str, recorded: tuple[Call, ...] = (), kept: Snapshot = Snapshot()) -> Cassette:
-    return Cassette(name, "Which port?", "8080", "careful", CWD, (), "2025-01-01T00:00:00+00:00", HOST, recorded, (),
-                    kept, ("8080",), (), FACTS.plugin)  # fmt: skip
+    return Cassette(
+        name,
+        "Which port?",
+        "8080",
+        "careful",
+        CWD,
+        (),
+        "2025-01-01T00:00:00+00:00",
+        HOST,
+        recorded,
+        (),
+        kept,
+        ("8080",),
+        (),
+        FACTS.plugin,
+    )
 
 
 def arm() -> Arm:

@@ -135,10 +135,17 @@ class Row:
         return self.value(goal) <= goal.limit
 
     def to_dict(self) -> dict[str, Any]:
-        goals = [{"kind": one.kind, "limit": one.limit, "is": self.value(one), "met": self.met(one)}
-                 for one in self.goals]  # fmt: skip
-        return {**vars(self), "ours": list(self.ours), "theirs": list(self.theirs), "ratio": self.ratio,
-                "more": self.more, "goals": goals}  # fmt: skip
+        goals = [
+            {"kind": one.kind, "limit": one.limit, "is": self.value(one), "met": self.met(one)} for one in self.goals
+        ]
+        return {
+            **vars(self),
+            "ours": list(self.ours),
+            "theirs": list(self.theirs),
+            "ratio": self.ratio,
+            "more": self.more,
+            "goals": goals,
+        }
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Row:
@@ -191,8 +198,9 @@ class Curve:
         return cls(value["what"], value["unit"], value["sizes"], points, value["limit"], value["lane"])
 
 
-def curve(what: str, unit: str, sizes: str, makers: Mapping[int, tuple[Maker, int]], count: int, limit: float,
-          by: str = "cpu") -> Curve:  # fmt: skip
+def curve(
+    what: str, unit: str, sizes: str, makers: Mapping[int, tuple[Maker, int]], count: int, limit: float, by: str = "cpu"
+) -> Curve:
     """Time every size in turns.
 
     :param makers: maps a size to what is timed, and to how many pieces of work that is.
@@ -217,10 +225,21 @@ def table(rows: Iterable[Row]) -> str:
     cells = [("what", "lane", "by", "median", "min", "max", "reference", "median", "ratio", "goal", "met")]
     for one in rows:
         middle, theirs = statistics.median(one.ours), statistics.median(one.theirs)
-        cells.append((
-            one.what, one.lane or "-", one.by, f"{_number(middle)} {one.unit}", _number(min(one.ours)),
-            _number(max(one.ours)), one.reference, _number(theirs), f"{one.ratio:.2f}", _goals(one), _met(one),
-        ))  # fmt: skip
+        cells.append(
+            (
+                one.what,
+                one.lane or "-",
+                one.by,
+                f"{_number(middle)} {one.unit}",
+                _number(min(one.ours)),
+                _number(max(one.ours)),
+                one.reference,
+                _number(theirs),
+                f"{one.ratio:.2f}",
+                _goals(one),
+                _met(one),
+            )
+        )
     return _aligned(cells)
 
 

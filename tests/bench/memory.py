@@ -52,8 +52,19 @@ class Replayer:
 
     def once(self, number: int) -> None:
         """Arm, claim, answer ten calls, write the ledger."""
-        arm = Arm(f"arm-{number}", "run", "bench", "Which port?", "gateway", time.time(), 60.0, self.facts.plugin,
-                  self.facts.fingerprint, "", self.sha)  # fmt: skip
+        arm = Arm(
+            f"arm-{number}",
+            "run",
+            "bench",
+            "Which port?",
+            "gateway",
+            time.time(),
+            60.0,
+            self.facts.plugin,
+            self.facts.fingerprint,
+            "",
+            self.sha,
+        )
         write_atomically(self.store.arm_path, to_json(arm))
         turn = self.host.start_turn(arm.request, session_id=f"session-{number:08}")
         for call in self.recorded:
@@ -77,8 +88,11 @@ def main() -> None:
         replayer.once(number)
     found.append(_in_use())
     before, after = found
-    print(json.dumps({"before": before[0], "after": after[0], "resident": [before[1], after[1]],
-                      "cassette": replayer.size}))  # fmt: skip
+    print(
+        json.dumps(
+            {"before": before[0], "after": after[0], "resident": [before[1], after[1]], "cassette": replayer.size}
+        )
+    )
 
 
 def _in_use() -> tuple[float, int]:

@@ -60,8 +60,9 @@ def in_lane(version: str, wanted: Sequence[str], count: int) -> Iterator[Row | C
 def _worker(python: Path, group: str, count: int) -> list[Row | Curve]:
     words = [str(python), "-P", str(ROOT / "tests" / "bench" / "lane.py"), str(count), group]
     environ = scratch.clean_environment(Path(os.devnull))
-    done = subprocess.run(words, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        words, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{group} could not be measured:\n{done.stderr[-4000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
@@ -79,14 +80,25 @@ def told(text: str) -> None:
 def surroundings(count: int) -> dict[str, Any]:
     """What the figures depend on, without any name or path."""
     load = os.getloadavg() if hasattr(os, "getloadavg") else (0.0,)
-    return {"date": date.today().isoformat(), "python": platform.python_version(), "system": platform.system(),
-            "machine": platform.machine(), "cores": os.cpu_count(), "load": round(load[0], 1), "count": count}  # fmt: skip
+    return {
+        "date": date.today().isoformat(),
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "load": round(load[0], 1),
+        "count": count,
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lane", action="append", choices=[*LANES, "none"], help="a Hermes to measure with (default: all)")
-    parser.add_argument("--rows", action="append", choices=GROUPS, help="a group of rows (default: all); may be repeated")
+    parser.add_argument(
+        "--lane", action="append", choices=[*LANES, "none"], help="a Hermes to measure with (default: all)"
+    )
+    parser.add_argument(
+        "--rows", action="append", choices=GROUPS, help="a group of rows (default: all); may be repeated"
+    )
     parser.add_argument("--count", type=int, default=15, help="how often each figure is taken (default: 15)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every value there")
     options = parser.parse_args(argv)
@@ -99,8 +111,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     grown = [one for one in found if isinstance(one, Curve)]
     print("\n\n".join(text for text, any_ in ((table(rows), rows), (curves(grown), grown)) if any_))
     if options.json:
-        value = {"schema": 1, "before": before, "rows": [one.to_dict() for one in rows],
-                 "curves": [one.to_dict() for one in grown]}  # fmt: skip
+        value = {
+            "schema": 1,
+            "before": before,
+            "rows": [one.to_dict() for one in rows],
+            "curves": [one.to_dict() for one in grown],
+        }
         options.json.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
     return 0
 

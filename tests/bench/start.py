@@ -31,7 +31,8 @@ def load(folder: Path) -> None:
     """Import the plugin as Hermes's loader does, and register it."""
     name = "hermes_plugins_bench"
     spec = importlib.util.spec_from_file_location(
-        name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -45,11 +46,14 @@ def main() -> None:
     import hermes_cli.main  # noqa: F401
     import hermes_cli.plugins  # noqa: F401
     import plugins  # noqa: F401
+
     hermes = clocks()
     load(Path(sys.argv[1]))
     ours = clocks()
-    print("\n" + json.dumps({"hermes": [b - a for a, b in zip(began, hermes)],
-                             "ours": [b - a for a, b in zip(hermes, ours)]}))  # fmt: skip
+    print(
+        "\n"
+        + json.dumps({"hermes": [b - a for a, b in zip(began, hermes)], "ours": [b - a for a, b in zip(hermes, ours)]})
+    )
 
 
 if __name__ == "__main__":

@@ -74,13 +74,16 @@ class LaneCase(unittest.TestCase):
 
         A new turn starts at the first step.
         """
+
         def brain(messages: Sequence[Any], tools: Sequence[str]) -> Any:
             taken = sum(1 for _ in model.batches(messages))
             return steps[min(taken, len(steps) - 1)]
+
         self.model.brain = brain
 
-    def hermes(self, *args: str, cwd: Path, environment: dict[str, str] | None = None,
-               ) -> subprocess.CompletedProcess[str]:
+    def hermes(
+        self, *args: str, cwd: Path, environment: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run the `hermes` command in this class's home."""
         return run_hermes(self.version, self.home, *args, cwd=cwd, environment=environment)
 

@@ -32,6 +32,7 @@ class Spies:
 
     def install(self) -> None:
         from hermes_cli.plugins import get_plugin_manager
+
         chain = get_plugin_manager()._middleware.setdefault("tool_execution", [])
         chain.insert(0, self.outermost)
         chain.append(self.innermost)
@@ -41,8 +42,14 @@ class Spies:
         if call_id and self._outer.get() == call_id:
             return next_call(args)
         token = self._outer.set(call_id)
-        noted = {"tool": ids.get("tool_name"), "args": _copy(args), "session_id": ids.get("session_id"),
-                 "turn_id": ids.get("turn_id"), "tool_call_id": call_id, "result": None}
+        noted = {
+            "tool": ids.get("tool_name"),
+            "args": _copy(args),
+            "session_id": ids.get("session_id"),
+            "turn_id": ids.get("turn_id"),
+            "tool_call_id": call_id,
+            "result": None,
+        }
         self.returned.append(noted)
         try:
             result = next_call(args)
@@ -67,11 +74,17 @@ class Spies:
 
         The calls of a parallel batch arrive in any order.
         """
-        asked = [call.get("id") for message in messages if isinstance(message, dict)
-                 for call in message.get("tool_calls") or ()]
+        asked = [
+            call.get("id")
+            for message in messages
+            if isinstance(message, dict)
+            for call in message.get("tool_calls") or ()
+        ]
         place = {call_id: number for number, call_id in enumerate(asked)}
-        seen = {name: sorted(noted, key=lambda one: place.get(one["tool_call_id"], len(place)))
-                for name, noted in (("returned", self.returned), ("ran", self.ran))}
+        seen = {
+            name: sorted(noted, key=lambda one: place.get(one["tool_call_id"], len(place)))
+            for name, noted in (("returned", self.returned), ("ran", self.ran))
+        }
         self.returned, self.ran = [], []
         return {**seen, "ran": [{"tool": one["tool"], "args": one["args"]} for one in seen["ran"]]}
 
@@ -97,17 +110,25 @@ class Session:
         route = shell._resolve_turn_agent_config(query)
         if route["signature"] != shell._active_agent_route_signature:
             shell.agent = None
-        if not shell._init_agent(model_override=route["model"], runtime_override=route["runtime"],
-                                 request_overrides=route.get("request_overrides")):
+        if not shell._init_agent(
+            model_override=route["model"],
+            runtime_override=route["runtime"],
+            request_overrides=route.get("request_overrides"),
+        ):
             raise RuntimeError("Hermes could not make an agent")
         _quiet(shell.agent)
         known = {"task_id": shell.session_id} if self.interactive else {}
         with _session_key(self.id):
             result = shell.agent.run_conversation(
-                user_message=query, conversation_history=self.history or shell.conversation_history, **known)
+                user_message=query, conversation_history=self.history or shell.conversation_history, **known
+            )
         self.history = result.get("messages") or self.history
-        return {"response": result.get("final_response") or "", "session_id": self.id,
-                "error": result.get("error") or "", "failed": bool(result.get("failed"))}
+        return {
+            "response": result.get("final_response") or "",
+            "session_id": self.id,
+            "error": result.get("error") or "",
+            "failed": bool(result.get("failed")),
+        }
 
 
 class Host:
@@ -123,11 +144,16 @@ class Host:
         os.environ["HERMES_INTERACTIVE"] = os.environ["HERMES_SINGLE_QUERY_SESSION"] = "1"
         import cli
         from hermes_cli.plugins import discover_plugins, get_plugin_manager
+
         discover_plugins()
         self.spies.install()
         ours = get_plugin_manager()._plugins.get("session-cassettes")
-        return {"python": sys.version.split()[0], "cli": cli.__file__,
-                "loaded": bool(ours and ours.enabled), "error": (ours.error or "") if ours else "not found"}
+        return {
+            "python": sys.version.split()[0],
+            "cli": cli.__file__,
+            "loaded": bool(ours and ours.enabled),
+            "error": (ours.error or "") if ours else "not found",
+        }
 
     def open(self, cwd: str, model: str = "", skills: list[str] | None = None) -> Json:
         """Begin an interactive session that has had no turn yet."""
@@ -135,12 +161,14 @@ class Host:
         session = self._enter(Session(model, skills or [], "", interactive=True))
         return {"session_id": session.id}
 
-    def turn(self, query: str, cwd: str, session_id: str = "", model: str = "",
-             skills: list[str] | None = None) -> Json:
+    def turn(
+        self, query: str, cwd: str, session_id: str = "", model: str = "", skills: list[str] | None = None
+    ) -> Json:
         """Run a turn: in a known session, in a resumed one, or (without an id) in a fresh one."""
         _go(cwd)
         session = self._enter(
-            self.sessions.get(session_id) or Session(model, skills or [], session_id, interactive=False))
+            self.sessions.get(session_id) or Session(model, skills or [], session_id, interactive=False)
+        )
         said = session.turn(query)
         self.sessions[session.id] = session
         return {**said, **self.spies.take(session.history or [])}
@@ -157,6 +185,7 @@ class Host:
         """Make a session the current one: the first as a start does, a later one as `/new` or `/resume` does."""
         if self.current not in (None, session):
             from gateway.session_context import set_current_session_id
+
             set_current_session_id(session.id)
         self.current = self.sessions[session.id] = session
         return session
@@ -174,13 +203,28 @@ class Host:
 def _new_shell(model: str, skills: list[str], resume: str) -> Any:
     """Return Hermes's own shell object, made as `hermes chat` makes it."""
     import cli
+
     if hasattr(cli, "_build_cli_from_args"):
         return cli._build_cli_from_args(
-            model=model or None, toolsets=None, provider=None, reasoning=None, api_key=None, base_url=None,
-            max_turns=None, run_budget=None, verbose=None, compact=False, resume=resume or None,
-            checkpoints=False, pass_session_id=False, ignore_rules=False, skills=skills or None)
+            model=model or None,
+            toolsets=None,
+            provider=None,
+            reasoning=None,
+            api_key=None,
+            base_url=None,
+            max_turns=None,
+            run_budget=None,
+            verbose=None,
+            compact=False,
+            resume=resume or None,
+            checkpoints=False,
+            pass_session_id=False,
+            ignore_rules=False,
+            skills=skills or None,
+        )
     from agent.coding_context import coding_selection
     from hermes_cli.tools_config import _get_platform_tools
+
     toolsets = coding_selection(platform="cli", config=cli.CLI_CONFIG)
     if toolsets is None:
         toolsets = sorted(_get_platform_tools(cli.CLI_CONFIG, "cli"))
@@ -196,8 +240,13 @@ def _new_shell(model: str, skills: list[str], resume: str) -> Any:
 
 def _quiet(agent: Any) -> None:
     agent.quiet_mode = agent.suppress_status_output = True
-    for name in ("stream_delta_callback", "tool_gen_callback", "tool_progress_callback",
-                 "tool_start_callback", "tool_complete_callback"):
+    for name in (
+        "stream_delta_callback",
+        "tool_gen_callback",
+        "tool_progress_callback",
+        "tool_start_callback",
+        "tool_complete_callback",
+    ):
         setattr(agent, name, None)
 
 
@@ -213,6 +262,7 @@ def _plain_output(heard: io.StringIO) -> contextlib.AbstractContextManager[Any]:
     """Let the host's print function write to a string instead of a terminal."""
     from prompt_toolkit.application import create_app_session
     from prompt_toolkit.output.plain_text import PlainTextOutput
+
     return create_app_session(output=PlainTextOutput(heard))
 
 
@@ -225,6 +275,7 @@ def _go(cwd: str) -> None:
         return
     from tools.file_tools import clear_file_ops_cache
     from tools.terminal_tool import cleanup_all_environments
+
     clear_file_ops_cache()
     cleanup_all_environments()
     os.chdir(cwd)

@@ -41,7 +41,8 @@ def load(name: str) -> Any:
     """Import a module of the package the way Hermes does, by file."""
     if "session_cassettes" not in sys.modules:
         spec = importlib.util.spec_from_file_location(
-            "session_cassettes", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)])
+            "session_cassettes", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)]
+        )
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules["session_cassettes"] = module
@@ -51,8 +52,9 @@ def load(name: str) -> Any:
 
 def prepare(workspace: Path, scratch: Path, with_rg: bool) -> None:
     """Point Hermes at a scratch home and at the workspace, before it is imported."""
-    os.environ.update(HERMES_HOME=str(scratch / "hermes"), TERMINAL_CWD=str(workspace),
-                      TERMINAL_ENV="local", HOME=str(scratch))
+    os.environ.update(
+        HERMES_HOME=str(scratch / "hermes"), TERMINAL_CWD=str(workspace), TERMINAL_ENV="local", HOME=str(scratch)
+    )
     (scratch / "hermes").mkdir()
     if not with_rg:
         tools = scratch / "bin"
@@ -118,20 +120,23 @@ def hermes_version() -> str:
         return importlib.import_module("hermes_cli").__version__
     except AttributeError:
         from importlib.metadata import packages_distributions, version
+
         return version(packages_distributions()["hermes_cli"][0])
 
 
 def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> Any:
     """Take a snapshot of every file and return what answers from it."""
     store, snapshot, search = map(load, ("cassette_store", "snapshot", "synth_search"))
-    files = [str(path.relative_to(workspace)) for path in sorted(workspace.rglob("*"))
-             if path.is_file()]
+    files = [str(path.relative_to(workspace)) for path in sorted(workspace.rglob("*")) if path.is_file()]
     calls = [store.Call("search_files", {}, json.dumps({"files": files}))]
     place = snapshot.Workspace.here(str(workspace))
-    taken = snapshot.take_snapshot(calls, place, redact=snapshot.hermes_redactor(),
-                                   deadline=time.monotonic() + 120)
-    host = store.Host(hermes=hermes_version(), platform=sys.platform,
-                      search="rg" if with_rg else "grep", git=(workspace / ".git").exists())
+    taken = snapshot.take_snapshot(calls, place, redact=snapshot.hermes_redactor(), deadline=time.monotonic() + 120)
+    host = store.Host(
+        hermes=hermes_version(),
+        platform=sys.platform,
+        search="rg" if with_rg else "grep",
+        git=(workspace / ".git").exists(),
+    )
     learned = {"rg_major": rg_major} if rg_major else None
     return search.Synthesizer(taken, place, host, learned), taken, search.Miss
 
@@ -188,10 +193,23 @@ class Calls:
         path = self._path()
         lines = self._texts[path].count("\n")
         args: dict[str, Any] = {"path": self._spelled(path)}
-        self._some(args, "offset", 0.5, 1, 2, lines, lines + 1, lines + 2, 99999, 0, -3, "4", "x",
-                   lambda: self._random.randint(1, lines + 1))
-        self._some(args, "limit", 0.5, 1, 5, 50, lines, lines + 1, 200, 2000, 5000, 0, -1, "20",
-                   None, 3.0)
+        self._some(
+            args,
+            "offset",
+            0.5,
+            1,
+            2,
+            lines,
+            lines + 1,
+            lines + 2,
+            99999,
+            0,
+            -3,
+            "4",
+            "x",
+            lambda: self._random.randint(1, lines + 1),
+        )
+        self._some(args, "limit", 0.5, 1, 5, 50, lines, lines + 1, 200, 2000, 5000, 0, -1, "20", None, 3.0)
         return args
 
     def _root(self, args: dict[str, Any]) -> None:
@@ -213,16 +231,67 @@ class Calls:
     def _pattern(self) -> str:
         word, other, line = self._word(), self._word(), self._line()
         return self._pick(
-            word, word, word, lambda: re.escape(line).replace("\\ ", " "), line, word.swapcase(),
-            word.upper(), f"{word}|{other}", f"{word}|{other}|{self._word()}", rf"\b{word}\b",
-            rf"def {word}", r"def \w+\(", rf"class \w*{word[:3]}\w*", f"^{word}", f"^from .* import {word}",
-            f"{word}.*{other}", r"\d{3,}", f"(?i){word}", f"{word}zqzq", f"{word}(", rf"{word}\(",
-            f"{word}()", "[A-Z]{4,}", rf"\.{word}", rf"self\.{word}\s*=", "TODO|FIXME", f"({word}|{other})s?",
-            f"[{word[:3]}]{word[1:3]}+", rf"{word}\s+{other}", r"\w+@\w+\.\w+", "https?://[^ ]+",
-            rf"{word}\n", rf"{word}.*\n.*{other}", "^$", r"^\s*$", r"\s+$", ".", "", f'"{word}"', f"'{word}'",
-            f"[{word}", f"(?={word})", f"{word}\\", rf"\{word[:1]}{word}", f"{word}$", f"{word}{{2}}", f"*{word}",
-            rf"[^a-z]{word}", f"{word[:2]}?{word[2:]}", rf"{word}\W", f"{word}+", f"{word}.", f"{word}, {other}",
-            f"\\{{{word}", f"{{{word}}}", f"{word}[", f"[[:upper:]]{word[1:]}", f"{line[:12]}", "é", "→")
+            word,
+            word,
+            word,
+            lambda: re.escape(line).replace("\\ ", " "),
+            line,
+            word.swapcase(),
+            word.upper(),
+            f"{word}|{other}",
+            f"{word}|{other}|{self._word()}",
+            rf"\b{word}\b",
+            rf"def {word}",
+            r"def \w+\(",
+            rf"class \w*{word[:3]}\w*",
+            f"^{word}",
+            f"^from .* import {word}",
+            f"{word}.*{other}",
+            r"\d{3,}",
+            f"(?i){word}",
+            f"{word}zqzq",
+            f"{word}(",
+            rf"{word}\(",
+            f"{word}()",
+            "[A-Z]{4,}",
+            rf"\.{word}",
+            rf"self\.{word}\s*=",
+            "TODO|FIXME",
+            f"({word}|{other})s?",
+            f"[{word[:3]}]{word[1:3]}+",
+            rf"{word}\s+{other}",
+            r"\w+@\w+\.\w+",
+            "https?://[^ ]+",
+            rf"{word}\n",
+            rf"{word}.*\n.*{other}",
+            "^$",
+            r"^\s*$",
+            r"\s+$",
+            ".",
+            "",
+            f'"{word}"',
+            f"'{word}'",
+            f"[{word}",
+            f"(?={word})",
+            f"{word}\\",
+            rf"\{word[:1]}{word}",
+            f"{word}$",
+            f"{word}{{2}}",
+            f"*{word}",
+            rf"[^a-z]{word}",
+            f"{word[:2]}?{word[2:]}",
+            rf"{word}\W",
+            f"{word}+",
+            f"{word}.",
+            f"{word}, {other}",
+            f"\\{{{word}",
+            f"{{{word}}}",
+            f"{word}[",
+            f"[[:upper:]]{word[1:]}",
+            f"{line[:12]}",
+            "é",
+            "→",
+        )
 
     def _search(self) -> dict[str, Any]:
         args: dict[str, Any] = {"pattern": self._pattern()}
@@ -236,14 +305,46 @@ class Calls:
 
     def _globs(self) -> list[str]:
         name = Path(self._path())
-        return ["*.py", "*.py", "*.{py,md}", "!*.py", f"{name.stem[:3]}*.py", f"{name.parent}/*.py", "**/*.py",
-                "*.txt", "_*.py", "[a-m]*.py", name.name, f"*{name.suffix}", "", f"**/{name.parent.name}/*", "*_*"]
+        return [
+            "*.py",
+            "*.py",
+            "*.{py,md}",
+            "!*.py",
+            f"{name.stem[:3]}*.py",
+            f"{name.parent}/*.py",
+            "**/*.py",
+            "*.txt",
+            "_*.py",
+            "[a-m]*.py",
+            name.name,
+            f"*{name.suffix}",
+            "",
+            f"**/{name.parent.name}/*",
+            "*_*",
+        ]
 
     def _listing(self) -> dict[str, Any]:
         name = Path(self._path())
-        args: dict[str, Any] = {"target": self._pick("files", "files", "find"), "pattern": self._pick(
-            "*.py", f"*{name.stem[:4]}*", name.name, "**/*.py", f"{name.parent}/*.py", name.stem, f"*{name.suffix}",
-            "*.{py,txt}", "_*", "?????.py", "[a-c]*", f"{name.parent.name}", f"{name.parent.name}*", "*.nope", "*_*")}
+        args: dict[str, Any] = {
+            "target": self._pick("files", "files", "find"),
+            "pattern": self._pick(
+                "*.py",
+                f"*{name.stem[:4]}*",
+                name.name,
+                "**/*.py",
+                f"{name.parent}/*.py",
+                name.stem,
+                f"*{name.suffix}",
+                "*.{py,txt}",
+                "_*",
+                "?????.py",
+                "[a-c]*",
+                f"{name.parent.name}",
+                f"{name.parent.name}*",
+                "*.nope",
+                "*_*",
+            ),
+        }
         self._root(args)
         self._page(args)
         self._some(args, "order", 0.1, "discovery", "bogus")
@@ -337,8 +438,9 @@ def confirmed(live: Live, tool: str, args: dict[str, Any], listed: list[Row]) ->
     return True
 
 
-def run(workspace: Path, number: int, seed: int, with_rg: bool, rg_major: int | None,
-        answers: Path | None) -> dict[str, Any]:
+def run(
+    workspace: Path, number: int, seed: int, with_rg: bool, rg_major: int | None, answers: Path | None
+) -> dict[str, Any]:
     live = Live(answers)
     synth, snapshot, miss = synthesizer(workspace, with_rg, rg_major)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
@@ -363,15 +465,26 @@ def run(workspace: Path, number: int, seed: int, with_rg: bool, rg_major: int | 
         if judged == "different":
             examples["different"].append([tool, args, theirs[:600], mine[:600]])
     live.save()
-    out: dict[str, Any] = {"hermes": hermes_version(), "search": "rg" if with_rg else "grep",
-                           "workspace": workspace.name, "files": len(snapshot.files),
-                           "skipped": dict(snapshot.skipped), "calls": number, "seed": seed}
+    out: dict[str, Any] = {
+        "hermes": hermes_version(),
+        "search": "rg" if with_rg else "grep",
+        "workspace": workspace.name,
+        "files": len(snapshot.files),
+        "skipped": dict(snapshot.skipped),
+        "calls": number,
+        "seed": seed,
+    }
     for tool, found in sorted(counts.items()):
         good = sum(found[name] for name in ("equal", "order", "capped"))
         out[tool] = {**found, "share": round(good / sum(found.values()), 4)}
     slow.sort(key=lambda item: -item[0])
-    return {**out, "seconds": round(seconds, 2), "live_seconds": round(live.seconds, 2),
-            "slowest": slow[:5], "examples": examples}
+    return {
+        **out,
+        "seconds": round(seconds, 2),
+        "live_seconds": round(live.seconds, 2),
+        "slowest": slow[:5],
+        "examples": examples,
+    }
 
 
 def main() -> int:
@@ -387,8 +500,7 @@ def main() -> int:
     try:
         workspace = options.workspace.resolve()
         prepare(workspace, scratch, not options.no_rg)
-        result = run(workspace, options.calls, options.seed, not options.no_rg, options.rg_major,
-                     options.answers)
+        result = run(workspace, options.calls, options.seed, not options.no_rg, options.rg_major, options.answers)
     finally:
         os.chdir(ROOT)
         shutil.rmtree(scratch, ignore_errors=True)

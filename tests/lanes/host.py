@@ -84,9 +84,15 @@ class HermesHost:
         self._lines: queue.Queue[str] = queue.Queue()
         self._child = subprocess.Popen(
             [str(lane_python(version)), "-P", str(Path(__file__).with_name("child.py"))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=home.path,
-            env={**scratch.clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8",
-            start_new_session=True)
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            cwd=home.path,
+            env={**scratch.clean_environment(home.path), **(environment or {})},
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
         threading.Thread(target=self._read, daemon=True).start()
         self.started = self._order("start")
 
@@ -96,14 +102,14 @@ class HermesHost:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def turn(self, query: str, cwd: Path, session_id: str = "", model: str = "",
-             skills: Sequence[str] = ()) -> TurnResult:
+    def turn(
+        self, query: str, cwd: Path, session_id: str = "", model: str = "", skills: Sequence[str] = ()
+    ) -> TurnResult:
         """Run one turn: in a session of this process, in a resumed one, or in a fresh one.
 
         :param model: "" is the home's default; it counts for a fresh session only.
         """
-        said = self._order("turn", query=query, cwd=str(cwd), session_id=session_id, model=model,
-                           skills=list(skills))
+        said = self._order("turn", query=query, cwd=str(cwd), session_id=session_id, model=model, skills=list(skills))
         return TurnResult(**{**said, "returned": [Returned(**one) for one in said["returned"]]})
 
     def open(self, cwd: Path, model: str = "", skills: Sequence[str] = ()) -> str:
@@ -156,15 +162,25 @@ class HermesHost:
         return answer
 
 
-def run_hermes(version: str, home: Home, *args: str, cwd: Path,
-               environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run_hermes(
+    version: str, home: Home, *args: str, cwd: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the real `hermes` command of a lane, as a person would, without a terminal."""
     hermes = lane_hermes(version)
     env = {**scratch.clean_environment(home.path), **(environment or {})}
     env["PATH"] = os.pathsep.join([str(hermes.parent), env.get("PATH", "")])
-    with subprocess.Popen([str(hermes), *args], cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace",
-                          start_new_session=True) as child:
+    with subprocess.Popen(
+        [str(hermes), *args],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    ) as child:
         try:
             out, err = child.communicate(timeout=PATIENCE)
         except BaseException:

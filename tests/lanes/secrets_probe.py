@@ -60,7 +60,8 @@ def load_snapshot() -> ModuleType:
     """Return the plugin's module `snapshot`, loaded as part of its package."""
     if "session_cassettes" not in sys.modules:
         spec = importlib.util.spec_from_file_location(
-            "session_cassettes", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)])
+            "session_cassettes", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)]
+        )
         assert spec is not None and spec.loader is not None
         sys.modules["session_cassettes"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules["session_cassettes"])
@@ -78,8 +79,9 @@ def measure(file_name: str = "settings.py") -> dict[str, str]:
             os.mkdir(os.path.dirname(os.path.join(root, name)))
             Path(root, name).write_text(f"before = 1\n{line}\nafter = 2\n", encoding="utf-8")
         calls = [store.Call("read_file", {"path": name}, "{}") for name in names]
-        taken = snapshot.take_snapshot(calls, snapshot.Workspace.here(root), redact=snapshot.hermes_redactor(),
-                                       deadline=time.monotonic() + 60)
+        taken = snapshot.take_snapshot(
+            calls, snapshot.Workspace.here(root), redact=snapshot.hermes_redactor(), deadline=time.monotonic() + 60
+        )
     return {kind: fate(taken, name, secret) for name, (kind, (_, secret)) in zip(names, secrets.items())}
 
 

@@ -38,7 +38,9 @@ class Scripts:
         if asked.startswith("Review the conversation"):
             said = [model.plain_text(message.get("content")) for message in messages if message.get("role") == "user"]
             asked = f"review of {said[0]}"
-        steps = next((steps for words, steps in self.steps.items() if asked.startswith(words)), [Step(text="nothing to do")])
+        steps = next(
+            (steps for words, steps in self.steps.items() if asked.startswith(words)), [Step(text="nothing to do")]
+        )
         taken = sum(1 for _ in model.batches(messages))
         step = steps[min(taken, len(steps) - 1)]
         return step(messages, tools) if callable(step) else step
@@ -68,9 +70,18 @@ def keep_cassette(home: Home, name: str, request: str, workspace: Path, version:
     """Put a cassette into a home: one recorded read of a.txt, and the pin 8080."""
     store = Store(home.data)
     store.prepare()
-    store.save(Cassette(
-        name, request, "it is 8080", cwd=str(workspace), host=Host(version, "linux", "rg"), pins=("8080",),
-        calls=(Call("read_file", {"path": "a.txt"}, "recorded: 8080"),)), overwrite=True)
+    store.save(
+        Cassette(
+            name,
+            request,
+            "it is 8080",
+            cwd=str(workspace),
+            host=Host(version, "linux", "rg"),
+            pins=("8080",),
+            calls=(Call("read_file", {"path": "a.txt"}, "recorded: 8080"),),
+        ),
+        overwrite=True,
+    )
     return store
 
 

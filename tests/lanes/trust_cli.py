@@ -23,8 +23,9 @@ class Context:
         if gateway:
             self.session_cwd = os.getcwd
 
-    def register_cli_command(self, name: str, help: str, setup_fn: Any, handler_fn: Any = None, description: str = "",
-                             ) -> None:
+    def register_cli_command(
+        self, name: str, help: str, setup_fn: Any, handler_fn: Any = None, description: str = ""
+    ) -> None:
         self.commands[name] = (setup_fn, handler_fn)
 
     def __getattr__(self, name: str) -> Any:
@@ -39,7 +40,8 @@ def main() -> None:
 
     folder = Path(os.environ["HERMES_HOME"]) / "plugins" / "session-cassettes"
     spec = importlib.util.spec_from_file_location(
-        "hermes_plugin_cassettes", folder / "__init__.py", submodule_search_locations=[str(folder)])
+        "hermes_plugin_cassettes", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

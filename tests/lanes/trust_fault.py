@@ -38,7 +38,9 @@ def install(role: str) -> None:
                 return
             if folder not in str(path):
                 return
-        writes = event in _WRITES or event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+        writes = (
+            event in _WRITES or event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
+        )
         if mode == "full" and not writes or mode == "die" and not writes and event != "fcntl.flock":
             return
         left -= 1

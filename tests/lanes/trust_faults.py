@@ -44,8 +44,11 @@ class FaultCase(unittest.TestCase):
         self.tmp.mkdir()
         self.bin = self.root / "bin"
         self.bin.mkdir()
-        self.stand_in(f'exec "{sys.executable}" -P "{HERE / "trust_hermes.py"}" "$@"\n'
-                      if sys.version_info >= (3, 11) else f'exec "{sys.executable}" "{HERE / "trust_hermes.py"}" "$@"\n')
+        self.stand_in(
+            f'exec "{sys.executable}" -P "{HERE / "trust_hermes.py"}" "$@"\n'
+            if sys.version_info >= (3, 11)
+            else f'exec "{sys.executable}" "{HERE / "trust_hermes.py"}" "$@"\n'
+        )
 
     def make_home(self, name: str) -> Path:
         home = self.root / name
@@ -63,11 +66,23 @@ class FaultCase(unittest.TestCase):
         path.chmod(0o755)
 
     def command(self, *words: str, home: Path | None = None, **environment: str) -> subprocess.Popen[str]:
-        env = {**scratch.clean_environment(home or self.home), "TRUST_LIVE": str(self.live), "TMPDIR": str(self.tmp),
-               "TRUST_HIT": str(self.hit), **environment}
+        env = {
+            **scratch.clean_environment(home or self.home),
+            "TRUST_LIVE": str(self.live),
+            "TMPDIR": str(self.tmp),
+            "TRUST_HIT": str(self.hit),
+            **environment,
+        }
         env["PATH"] = os.pathsep.join([str(self.bin), env.get("PATH", "")])
-        return subprocess.Popen([sys.executable, str(HERE / "trust_cli.py"), *words], env=env, cwd=self.root,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "trust_cli.py"), *words],
+            env=env,
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def run_port(self, *words: str, **environment: str) -> tuple[int, str]:
         return finish(self.command("run", "port", *words, **environment))
@@ -109,15 +124,23 @@ class FaultsAtEveryStep(unittest.TestCase):
     def test_no_fault_at_any_step_makes_a_verdict_wrong_or_a_tool_run(self) -> None:
         if os.name != "posix":
             self.skipTest("these stand-ins are POSIX scripts")
-        workers = [subprocess.Popen([sys.executable, "-m", "tests.lanes.trust_faults", kind], cwd=REPO,
-                                    stdout=subprocess.PIPE, text=True) for kind in ("process", "gateway")]
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.lanes.trust_faults", kind], cwd=REPO, stdout=subprocess.PIPE, text=True
+            )
+            for kind in ("process", "gateway")
+        ]
         told = [json.loads(worker.communicate()[0]) for worker in workers]
         names = ("INVALID", "error", "killed", "PASS")
         lines = [f"{'session in':<12}{'fails':<6}{'how':<6}" + "".join(f"{name:>9}" for name in names)]
         for one in told:
-            lines += [key + "".join(f"{counts.get(name, 0):>9}" for name in names) for key, counts in one["table"].items()]
+            lines += [
+                key + "".join(f"{counts.get(name, 0):>9}" for name in names) for key, counts in one["table"].items()
+            ]
         total = sum(sum(counts.values()) for one in told for counts in one["table"].values())
-        lines.append(f"{total} faults; {sum(one['left'] for one in told)} different states they left, each followed by a PASS")
+        lines.append(
+            f"{total} faults; {sum(one['left'] for one in told)} different states they left, each followed by a PASS"
+        )
         print("\n".join(lines), file=sys.stderr)
         self.assertEqual([wrong for one in told for wrong in one["wrong"]], [])
 
@@ -152,9 +175,12 @@ class _Worker(FaultCase):
         if os.environ.get("SESSION_CASSETTES_FAULTS") == "all":
             return "die", "full", "eio"
         return {
-            ("process", "cli"): ("eio",), ("process", "host"): ("die", "full"), ("gateway", "cli"): ("die", "full"),
-            ("gateway", "ping"): ("die", "full"), ("gateway", "host"): ("die", "full", "eio"),
-        }[kind, role]  # fmt: skip
+            ("process", "cli"): ("eio",),
+            ("process", "host"): ("die", "full"),
+            ("gateway", "cli"): ("die", "full"),
+            ("gateway", "ping"): ("die", "full"),
+            ("gateway", "host"): ("die", "full", "eio"),
+        }[kind, role]
 
     def one_fault(self, kind: str, role: str, mode: str, step: int) -> str | None:
         """Run with one fault; return how the run ended, or None if there are not so many steps."""
@@ -192,8 +218,10 @@ class FaultsOfTheWorld(FaultCase):
     def test_hand_over_files_that_vanish_make_the_run_invalid(self) -> None:
         for kind in ("process", "gateway"):
             for vanish, told in (
-                ("arm.json@start", "no session claimed the run"), ("claims/*.json@turn", "no session claimed the run"),
-                ("claims/*.json@end", "no session claimed the run"), ("ledgers/*.json@end", "left no ledger"),
+                ("arm.json@start", "no session claimed the run"),
+                ("claims/*.json@turn", "no session claimed the run"),
+                ("claims/*.json@end", "no session claimed the run"),
+                ("ledgers/*.json@end", "left no ledger"),
                 ("cassettes/*.json@start", "failed to load"),
             ):
                 with self.subTest(kind=kind, vanish=vanish):
@@ -254,15 +282,33 @@ class FaultsOfTheWorld(FaultCase):
     def race(self, processes: int, threads: int) -> list[str]:
         facts = hooks.plugin_facts()
         _, sha = self.store.read("port")
-        arm = Arm(id="a" * 24, kind="run", name="port", request=REQUEST, host="gateway", created=time.time(),
-                  timeout=900.0, plugin=facts.plugin, fingerprint=facts.fingerprint, cassette_sha=sha)
+        arm = Arm(
+            id="a" * 24,
+            kind="run",
+            name="port",
+            request=REQUEST,
+            host="gateway",
+            created=time.time(),
+            timeout=900.0,
+            plugin=facts.plugin,
+            fingerprint=facts.fingerprint,
+            cassette_sha=sha,
+        )
         waiting = self.store.waiting()
         self.assertTrue(waiting.try_acquire())
         try:
             write_atomically(self.store.arm_path, to_json(arm))
             env = {**scratch.clean_environment(self.home), "TRUST_LIVE": str(self.live), "TRUST_RACE": str(threads)}
-            racers = [subprocess.Popen([str(self.bin / "hermes"), "chat", "-Q", f"--query={REQUEST}"], env=env, text=True,
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(processes)]
+            racers = [
+                subprocess.Popen(
+                    [str(self.bin / "hermes"), "chat", "-Q", f"--query={REQUEST}"],
+                    env=env,
+                    text=True,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                )
+                for _ in range(processes)
+            ]
             for racer in racers:
                 assert racer.stdout is not None
                 self.assertEqual(racer.stdout.readline(), "ready\n")
@@ -277,7 +323,9 @@ class FaultsOfTheWorld(FaultCase):
 
 def _tiny_disk(case: unittest.TestCase) -> _Disk:
     folder = temp_folder(case)
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], capture_output=True, check=False
+    )
     if done.returncode:
         case.skipTest("FULL DISK NOT TESTED: this user may not mount a small file system")
     return _Disk(folder)
@@ -298,9 +346,17 @@ class LyingHermes(FaultCase):
     """A `hermes` that prints the pinned words without any plugin, and ends in several ways."""
 
     def test_printed_words_alone_never_pass(self) -> None:
-        for status, reason in ((0, "no session claimed the run"), (1, "status 1"), (75, "status 75"), (130, "status 130")):
-            for said in ('echo "the port is 8080"', 'echo "Error: cannot reach :8080" >&2',
-                         'echo "the port is 8080"; echo "session_id: abc" >&2'):
+        for status, reason in (
+            (0, "no session claimed the run"),
+            (1, "status 1"),
+            (75, "status 75"),
+            (130, "status 130"),
+        ):
+            for said in (
+                'echo "the port is 8080"',
+                'echo "Error: cannot reach :8080" >&2',
+                'echo "the port is 8080"; echo "session_id: abc" >&2',
+            ):
                 with self.subTest(status=status, said=said):
                     self.stand_in(f"{said}\nexit {status}\n")
                     code, text = self.run_port()
@@ -325,12 +381,23 @@ class Children(FaultCase):
     """What a child is given, and how it is ended."""
 
     #: A `hermes` with a grandchild that shrugs off SIGTERM; it tells both through a pipe and waits.
-    STUBBORN = 'trap "" TERM\n( trap "" TERM; exec sleep 600 ) &\necho "$$ $!" > "$TRUST_LIVE/../pids"\nwait\nsleep 600\n'
+    STUBBORN = (
+        'trap "" TERM\n( trap "" TERM; exec sleep 600 ) &\necho "$$ $!" > "$TRUST_LIVE/../pids"\nwait\nsleep 600\n'
+    )
 
     def test_a_hostile_request_is_one_argument(self) -> None:
         self.stand_in(f'exec "{sys.executable}" -c "import json, sys; print(json.dumps(sys.argv[1:]))" "$@"\n')
-        for text in ('"a" \'b\'', "%PATH% & | ; ^ $HOME `id` $(id)", "-rf --query=x", "--help", "one\ntwo\ttab",
-                     "žluťoučký 漢字 \U0001f600 \u202e", "\\ \\\\ \\\" C:\\x\\", "*?[a]~{b,c}", "-" + "x" * 100_000):
+        for text in (
+            "\"a\" 'b'",
+            "%PATH% & | ; ^ $HOME `id` $(id)",
+            "-rf --query=x",
+            "--help",
+            "one\ntwo\ttab",
+            "žluťoučký 漢字 \U0001f600 \u202e",
+            '\\ \\\\ \\" C:\\x\\',
+            "*?[a]~{b,c}",
+            "-" + "x" * 100_000,
+        ):
             keep_cassette(_Home(self.home), "port", text, self.root / "work", "0.19.0")
             code, out = self.run_port("--json")
             self.assertEqual(code, 4, out)
@@ -344,17 +411,33 @@ class Children(FaultCase):
     def printed(self, text: str) -> Any:
         """The arguments that the stand-in of the last test saw."""
         seen = self.root / "seen"
-        self.stand_in(f'exec "{sys.executable}" -c "import json, sys; json.dump(sys.argv[1:], open(\'{seen}\', \'w\'))" "$@"\n')
+        self.stand_in(
+            f'exec "{sys.executable}" -c "import json, sys; json.dump(sys.argv[1:], open(\'{seen}\', \'w\'))" "$@"\n'
+        )
         self.run_port()
         return json.loads(seen.read_text())
 
     def test_a_child_gets_no_approval_bypass(self) -> None:
         seen = self.root / "seen"
         self.stand_in(f'env > "{seen}"\n')
-        bypasses = {name: "1" for name in (
-            "HERMES_YOLO_MODE", "HERMES_ACCEPT_HOOKS", "HERMES_NONINTERACTIVE", "HERMES_INTERACTIVE", "HERMES_EXEC_ASK",
-            "HERMES_CRON_SESSION", "HERMES_SESSION_ID", "HERMES_SINGLE_QUERY_SESSION", "HERMES_ACP_AUTO_APPROVE",
-            "HERMES_GATEWAY_SESSION", "HERMES_SAFE_MODE", "HERMES_KANBAN_TASK", "SESSION_CASSETTES_RECORD")}
+        bypasses = {
+            name: "1"
+            for name in (
+                "HERMES_YOLO_MODE",
+                "HERMES_ACCEPT_HOOKS",
+                "HERMES_NONINTERACTIVE",
+                "HERMES_INTERACTIVE",
+                "HERMES_EXEC_ASK",
+                "HERMES_CRON_SESSION",
+                "HERMES_SESSION_ID",
+                "HERMES_SINGLE_QUERY_SESSION",
+                "HERMES_ACP_AUTO_APPROVE",
+                "HERMES_GATEWAY_SESSION",
+                "HERMES_SAFE_MODE",
+                "HERMES_KANBAN_TASK",
+                "SESSION_CASSETTES_RECORD",
+            )
+        }
         self.run_port(**bypasses, SESSION_CASSETTES_RUN="somebody else's")
         given = dict(line.partition("=")[::2] for line in seen.read_text().splitlines())
         self.assertEqual([name for name in bypasses if name in given], [])
@@ -395,7 +478,9 @@ class Children(FaultCase):
                 os.kill(pid, 0)
         (self.root / "pids").unlink()
         self.assertEqual(os.listdir(self.tmp), [])
-        self.assertEqual([path.name for part in ("claims", "ledgers") for path in (self.store.root / part).iterdir()], [])
+        self.assertEqual(
+            [path.name for part in ("claims", "ledgers") for path in (self.store.root / part).iterdir()], []
+        )
 
     def test_no_room_for_the_childs_output_is_an_error(self) -> None:
         code, text = self.run_port(TMPDIR=str(self.root / "nowhere"), HOME=str(self.root))

@@ -25,7 +25,7 @@ from .host import PATIENCE, Home
 from .venvs import lane_python, scratch
 
 #: A second plugin, which reaches into the gateway's process for the tests.
-PROBE = '''
+PROBE = """
 import os
 
 
@@ -47,11 +47,10 @@ def probe(ctx, raw):
     if word == "dispatch":
         return str(ctx.dispatch_tool("write_file", {"path": rest, "content": "by another plugin"}))
     return "pid %d" % os.getpid()
-'''
+"""
 
 #: 0.22 forgets this import on Python 3.11.
-_START = ("import builtins, pathlib; builtins.Path = pathlib.Path\n"
-          "from tui_gateway.entry import main\nmain()\n")
+_START = "import builtins, pathlib; builtins.Path = pathlib.Path\nfrom tui_gateway.entry import main\nmain()\n"
 
 
 def install_probe(home: Home) -> None:
@@ -80,15 +79,22 @@ class Gateway:
     def __init__(self, version: str, home: Home, cwd: Path, environment: Mapping[str, str] | None = None) -> None:
         self.version, self.home = version, home
         self.gate: Callable[[str], None] | None = None
-        self.sessions: list[tuple[str, str]] = []       # (id in the gateway, stored id), oldest first
-        self.served: queue.Queue[str] = queue.Queue()   # what clients asked, once it is done
+        self.sessions: list[tuple[str, str]] = []  # (id in the gateway, stored id), oldest first
+        self.served: queue.Queue[str] = queue.Queue()  # what clients asked, once it is done
         self._log = tempfile.TemporaryFile()
         self._lock = threading.Lock()
         self._last = 0
         self._waiting: dict[Any, queue.Queue[Any]] = {}  # id of a call, or of a session -> who waits for it
         self._child = subprocess.Popen(
-            [str(lane_python(version)), "-P", "-c", _START], cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._log, env={**scratch.clean_environment(home.path), **(environment or {})}, text=True, encoding="utf-8")
+            [str(lane_python(version)), "-P", "-c", _START],
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**scratch.clean_environment(home.path), **(environment or {})},
+            text=True,
+            encoding="utf-8",
+        )
         self.pid = self._child.pid
         threading.Thread(target=self._read, daemon=True).start()
         gateway = self
@@ -193,7 +199,8 @@ class Gateway:
             assert self._child.stdin is not None
             with self._lock:
                 self._child.stdin.write(
-                    json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+                    json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
+                )
                 self._child.stdin.flush()
         except (OSError, ValueError) as error:
             raise Gone(repr(error)) from error
@@ -239,17 +246,27 @@ def write_client(folder: Path) -> Path:
     """Make an executable `hermes` that is the attaching client; return the folder to put on PATH."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "hermes"
-    path.write_text(f"#!{sys.executable}\nimport runpy\n"
-                    f"runpy.run_path({str(Path(__file__).with_name('trust_client.py'))!r}, run_name='__main__')\n")
+    path.write_text(
+        f"#!{sys.executable}\nimport runpy\n"
+        f"runpy.run_path({str(Path(__file__).with_name('trust_client.py'))!r}, run_name='__main__')\n"
+    )
     path.chmod(0o755)
     return folder
 
 
-def start_cli(python: Path, home: Home, *words: str, cwd: Path, bin_folder: Path,
-              **environment: str) -> subprocess.Popen[str]:
+def start_cli(
+    python: Path, home: Home, *words: str, cwd: Path, bin_folder: Path, **environment: str
+) -> subprocess.Popen[str]:
     """Start one `hermes cassette` command whose children are the `hermes` of `bin_folder`."""
     env = {**scratch.clean_environment(home.path), **environment}
     env["PATH"] = os.pathsep.join([str(bin_folder), env.get("PATH", "")])
     return subprocess.Popen(
-        [str(python), "-P", str(Path(__file__).with_name("trust_cli.py")), *words], cwd=cwd, env=env,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8")
+        [str(python), "-P", str(Path(__file__).with_name("trust_cli.py")), *words],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )

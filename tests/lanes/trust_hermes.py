@@ -25,7 +25,8 @@ def load(home: Path) -> FakeHost:
     """Load the home's plugin into a fake host whose tools leave a trace."""
     folder = home / "plugins" / "session-cassettes"
     spec = importlib.util.spec_from_file_location(
-        "hermes_plugin_cassettes", folder / "__init__.py", submodule_search_locations=[str(folder)])
+        "hermes_plugin_cassettes", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -54,8 +55,7 @@ def turn(host: FakeHost, query: str) -> tuple[str, list[object]]:
     vanish("start")
     started = host.start_turn(query)
     vanish("turn")
-    returned = [host.call(started, "read_file", {"path": "a.txt"}),
-                host.call(started, "read_file", {"path": "a.txt"})]
+    returned = [host.call(started, "read_file", {"path": "a.txt"}), host.call(started, "read_file", {"path": "a.txt"})]
     host.end_turn(started, os.environ.get("TRUST_ANSWER", "the port is 8080"))
     vanish("end")
     return started.session_id, returned

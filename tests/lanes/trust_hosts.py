@@ -51,8 +51,15 @@ class GatewayHost(LaneCase):
 
     def command(self, *words: str, home: Home | None = None, gateway: Gateway | None = None, **environment: str) -> Any:
         return start_cli(
-            lane_python(self.version), home or self.home, *words, cwd=self.work, bin_folder=self.bin,
-            TRUST_HOST="gateway", TRUST_GATEWAY=(gateway or self.gateway).address, **environment)
+            lane_python(self.version),
+            home or self.home,
+            *words,
+            cwd=self.work,
+            bin_folder=self.bin,
+            TRUST_HOST="gateway",
+            TRUST_GATEWAY=(gateway or self.gateway).address,
+            **environment,
+        )
 
     def run_cassette(self, name: str, **options: Any) -> subprocess.Popen[str]:
         return self.command("run", name, **options)
@@ -99,8 +106,11 @@ class GatewayHost(LaneCase):
         self.assertFalse(self.made.exists(), "a tool ran")
 
     def no_litter(self) -> None:
-        left = [str(path.relative_to(self.store.root)) for part in ("claims", "ledgers", "pings")
-                for path in (self.store.root / part).iterdir()]
+        left = [
+            str(path.relative_to(self.store.root))
+            for part in ("claims", "ledgers", "pings")
+            for path in (self.store.root / part).iterdir()
+        ]
         self.assertEqual((left, self.store.arm_path.exists()), ([], False))
 
     # the tests
@@ -139,8 +149,15 @@ class GatewayHost(LaneCase):
         self.live_turn("after a replay")
 
     def test_neighbours_run_live_while_two_replays_overlap(self) -> None:
-        first = Pause(calls(READ, self.write(), ("terminal", {"command": f"touch {self.made}"}),
-                            ("delegate_task", {"goal": f"write {self.made}"}), ("no_such_tool", {})))
+        first = Pause(
+            calls(
+                READ,
+                self.write(),
+                ("terminal", {"command": f"touch {self.made}"}),
+                ("delegate_task", {"goal": f"write {self.made}"}),
+                ("no_such_tool", {}),
+            )
+        )
         second = Pause(calls(READ))
         one = self.run_cassette(self.cassette("overlap one", first, ANSWER))
         first.wait()
@@ -160,10 +177,15 @@ class GatewayHost(LaneCase):
         name = self.cassette("same words", calls(self.write()), ANSWER)
         waits = self.run_cassette(name)
         self.assertTrue(came.wait(120))
-        self.check(self.run_cassette(self.cassette("too early", ANSWER)), 2, "another run is waiting", "s ago, for 'same-words'")
+        self.check(
+            self.run_cassette(self.cassette("too early", ANSWER)),
+            2,
+            "another run is waiting",
+            "s ago, for 'same-words'",
+        )
         session, claimed = self.gateway.create(self.work)
         self.gateway.prompt(session, "same words?")
-        self.nothing_ran()                                         # the other session took the claim
+        self.nothing_ran()  # the other session took the claim
         go.set()
         text = self.check(waits, 4, "result INVALID", f"the claim was in {claimed}")
         self.assertNotIn("PASS", text)
@@ -211,8 +233,10 @@ class GatewayHost(LaneCase):
         self.check(self.run_cassette(name), 0, "result PASS")
 
     def test_hermess_own_review_of_a_replay_runs_no_tool(self) -> None:
-        tried, done = Pause(calls(self.write(), ("memory", {"action": "add", "target": "memory", "content": "seen"}))), \
-            Pause(Step(text="Nothing to save."))
+        tried, done = (
+            Pause(calls(self.write(), ("memory", {"action": "add", "target": "memory", "content": "seen"}))),
+            Pause(Step(text="Nothing to save.")),
+        )
         self.scripts.steps["review of under review"] = [tried, done]
         tried.go.set()
         done.go.set()

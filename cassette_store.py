@@ -25,7 +25,7 @@ import unicodedata
 from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, Sequence, TypeVar
+from typing import IO, Any, Callable, Iterator, Literal, Mapping, NamedTuple, Sequence, TypeVar, get_args, get_origin
 
 T = TypeVar("T")
 
@@ -55,6 +55,12 @@ class CassetteError(Exception):
         super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
 
 
+def hermes_release(version: str) -> tuple[int, int] | None:
+    """The first two numbers of a version of Hermes; None for a text that has none."""
+    found = re.match(r"\s*v?(\d{1,6})\.(\d{1,6})", version)
+    return (int(found[1]), int(found[2])) if found else None
+
+
 def _quoted(value: object) -> str:
     """A value in quotes for an error's text, at most about a line of it."""
     text = repr(value)
@@ -73,7 +79,7 @@ class Call(NamedTuple):
     result: Any
 
 
-class Host(NamedTuple):
+class Recorder(NamedTuple):
     """The Hermes that recorded, as far as its answers depend on it."""
 
     hermes: str = ""  #: version, e.g. "0.19.0"; "" when unknown
@@ -128,7 +134,7 @@ class Cassette(NamedTuple):
     cwd: str = ""
     cwd_aliases: tuple[str, ...] = ()  #: other absolute spellings of `cwd`
     recorded_at: str = ""
-    host: Host = Host()
+    recorder: Recorder = Recorder()
     calls: tuple[Call, ...] = ()
     not_kept: tuple[str, ...] = ()
     snapshot: Snapshot = Snapshot()
@@ -147,19 +153,25 @@ class Summary(NamedTuple):
     warnings: tuple[str, ...]
 
 
+#: What an arm waits for.
+Kind = Literal["run", "record"]
+#: Where `hermes chat` hosts a session: in its own process, or in a long-lived gateway.
+Hosting = Literal["process", "gateway"]
+
+
 class Arm(NamedTuple):
     """A run or a recording that waits for its session.
 
-    `host` is "process" when the session runs in the child itself, which then
+    `hosting` is "process" when the session runs in the child itself, which then
     carries the arm's id in its environment, and "gateway" when a long-lived
     process hosts it.  `created` is seconds since the epoch, `timeout` seconds.
     """
 
     id: str
-    kind: str  #: "run" or "record"
+    kind: Kind
     name: str
     request: str
-    host: str
+    hosting: Hosting
     created: float
     timeout: float
     plugin: str  #: `Facts.plugin` of the command line that armed
@@ -191,21 +203,41 @@ class Claim(NamedTuple):
     error: str = ""  #: why the turn is bound to nothing, or ""
 
 
+#: What has become of a recording.
+Stage = Literal["armed", "recording", "saved", "not saved"]
+
+
+class RecordingState(NamedTuple):
+    """What has become of a recording, for whatever process asks next.
+
+    `session` is "" while the session is not known.  `created` is when this was
+    written, in seconds since the epoch; `text` says more about an end.
+    """
+
+    state: Stage
+    name: str
+    session: str
+    created: float
+    overwrite: bool = False
+    text: str = ""
+
+
 #: How a call of a replayed turn can be answered.
-HOWS = ("hit", "synthesized", "miss")
+How = Literal["hit", "synthesized", "miss"]
+HOWS: tuple[How, ...] = get_args(How)
 
 
 class Answered(NamedTuple):
     """How one call of a replayed turn was answered.
 
-    `how` is "hit", "synthesized" or "miss".  `recorded` is the index of the
+    `recorded` is the index of the
     recorded call behind a hit; `repeat` counts from 1 among equal calls.
     `reason` and `nearest` are for the person, never for the model.
     """
 
     tool: str
     args: Any
-    how: str
+    how: How
     recorded: int | None = None
     repeat: int = 1
     reason: str = ""
@@ -297,17 +329,12 @@ def _check_pin_regex(pattern: str) -> None:
 
 
 def pin_holds(pin: str, answer: str) -> bool:
-    r"""Say whether an answer holds a pin.
+    r"""Say whether an answer holds a pin that is plain text; `re:` pins are `cli`'s, which can stop them.
 
     Case is ignored as Unicode folds it (`ß` is `ss`; `İ` is `i` with a dot
     above, so not a plain `i`), `\` equals `/`, and what looks the same is the
-    same, composed (NFC) or not (NFD).  A pin that starts with `re:` is a regular
-    expression, tried on the answer as it is and with `\` as `/`; it sees the
-    characters that are there.
+    same, composed (NFC) or not (NFD).
     """
-    if pin.startswith("re:"):
-        found = re.compile(pin[3:], re.IGNORECASE).search
-        return bool(found(answer) or found(answer.replace("\\", "/")))
     return _folded(pin) in _folded(answer)
 
 
@@ -319,36 +346,29 @@ def _folded(text: str) -> str:
 # --- grading ---------------------------------------------------------------
 
 
-def grade(
-    pins: Sequence[str],
-    recorded: int,
-    ledger: Ledger | None,
-    reasons: Sequence[str],
-    holds: Callable[[str, str], bool] = pin_holds,
-) -> Verdict:
+def grade(held: Mapping[str, bool], recorded: int, ledger: Ledger | None, reasons: Sequence[str]) -> Verdict:
     """Turn a run's evidence into its verdict.  Pure: no disk, no clock.
 
     `reasons` are the causes that make the run INVALID, found by `doubts`; with
     any of them the pins are still shown, but never decide.  What is neither a
     hit nor synthesized counts as a miss.
 
-    :param holds: says whether an answer holds a pin.
+    :param held: each pin of the cassette, in order, and whether the answer holds it.
+    :param recorded: how many calls the cassette holds.
     """
-    answer = ledger.answer if ledger else ""
-    held = tuple((pin, holds(pin, answer)) for pin in pins)
     calls = ledger.calls if ledger else ()
     misses = tuple(call for call in calls if call.how not in ("hit", "synthesized"))
     if ledger is None and not reasons:
         reasons = [_NO_LEDGER]
     if reasons:
         result = "INVALID"
-    elif not pins or not all(ok for _, ok in held):
+    elif not held or not all(held.values()):
         result = "FAIL"
     elif misses:
         result = "DIVERGED"
     else:
         result = "PASS"
-    return Verdict(result, tuple(reasons), held, describe_path(calls, recorded), misses)
+    return Verdict(result, tuple(reasons), tuple(held.items()), describe_path(calls, recorded), misses)
 
 
 def describe_path(calls: Sequence[Answered], recorded: int) -> str:
@@ -372,18 +392,15 @@ def _compare(calls: Sequence[Answered], recorded: int) -> str:
 _NO_LEDGER = "the replay left no ledger: the turn did not end with an answer"
 
 
-def doubts(
-    arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child, same_answer: Callable[[str, str], bool]
-) -> list[str]:
+def doubts(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child, same_answer: bool) -> list[str]:
     """List every reason why a run cannot be trusted to have been a replay.
 
-    :param same_answer: says whether what the child printed is the claimed
-        turn's answer (Hermes's redacted copy and known banner lines included).
+    :param same_answer: what the child printed is the claimed turn's answer.
     """
     found: list[str] = []
     found += _child_doubts(child)
     if claim is None:
-        found.append(_UNCLAIMED[arm.host])
+        found.append(_UNCLAIMED[arm.hosting])
         return found
     found += _claim_doubts(arm, claim)
     if ledger is None:
@@ -451,11 +468,11 @@ def _turn_of(value: Ledger | Claim) -> tuple[Any, ...]:
     return value.arm, value.turn, value.model, value.facts
 
 
-def _match_doubts(ledger: Ledger, child: Child, same_answer: Callable[[str, str], bool]) -> list[str]:
+def _match_doubts(ledger: Ledger, child: Child, same_answer: bool) -> list[str]:
     found = []
     if not ledger.answer.strip():
         found.append("no final answer was captured")
-    elif not same_answer(child.printed, ledger.answer):
+    elif not same_answer:
         found.append("the answer that hermes chat printed is not the claimed turn's answer")
     if not any(ledger.sessions):
         found.append("the ledger names no session")
@@ -607,6 +624,13 @@ class Fields:
         except OverflowError:
             raise self.bad(key, "is too large a number") from None
 
+    def choice(self, key: str, known: Sequence[str], default: Any = ...) -> str:
+        """Return one of the known texts.  :raises CassetteError: as `get`, or if it is none of them."""
+        found = self.get(key, str, default)
+        if found not in known:
+            raise self.bad(key, f"is {_quoted(found)}, none of {', '.join(map(repr, known))}")
+        return found
+
     def texts(self, key: str, default: Any = ()) -> tuple[str, ...]:
         """Return a list of strings; a missing one is empty unless `default` is `...`."""
         if key not in self.value and default is not ...:
@@ -654,7 +678,7 @@ SCHEMA = 1
 
 #: A larger file is refused before it is read: the limits allow about 20 MB of
 #: text, and JSON escapes at most multiply that by six.
-FILE_LIMIT = 160 * 1024 * 1024
+JSON_FILE_LIMIT = 160 * 1024 * 1024
 
 
 def dump_cassette(cassette: Cassette) -> bytes:
@@ -687,7 +711,7 @@ def _small_lines(cassette: Cassette, counts: Mapping[str, Any]) -> bytes:
         not_kept=cassette.not_kept,
         recorded_at=cassette.recorded_at,
         plugin=cassette.plugin,
-        host=cassette.host._asdict(),
+        host=cassette.recorder._asdict(),
         model=cassette.model,
         cwd=cassette.cwd,
         cwd_aliases=cassette.cwd_aliases,
@@ -761,7 +785,7 @@ def _parse_small(fields: Fields) -> dict[str, Any]:
         "cwd": fields.get("cwd", str, ""),
         "cwd_aliases": fields.texts("cwd_aliases"),
         "recorded_at": fields.get("recorded_at", str, ""),
-        "host": _parse_host(fields),
+        "recorder": _parse_recorder(fields),
         "not_kept": fields.texts("not_kept"),
         "pins": _parse_pins(fields),
         "warnings": fields.texts("warnings"),
@@ -790,9 +814,9 @@ def _parse_sealed(data: bytes, file: str) -> Summary | None:
     return Summary(small["name"], calls, files, small["pins"], small["warnings"])
 
 
-def _parse_host(fields: Fields) -> Host:
-    host = Fields(fields.get("host", dict, {}), fields.file, "host")
-    return Host(
+def _parse_recorder(fields: Fields) -> Recorder:
+    host = Fields(fields.get("host", dict, {}), fields.file, "host")  # the file's older word for it
+    return Recorder(
         hermes=host.get("hermes", str, ""),
         platform=host.get("platform", str, ""),
         search=host.get("search", str, ""),
@@ -849,7 +873,7 @@ def _parse_pins(fields: Fields) -> tuple[str, ...]:
 
 
 def to_json(value: Any) -> bytes:
-    """Encode an `Arm`, `Claim`, `Ledger` or a plain object for a hand-over file.
+    """Encode an `Arm`, `Claim`, `Ledger`, `RecordingState` or a plain object for a hand-over file.
 
     :raises CassetteError: if JSON cannot hold it.
     :raises TypeError: if it is anything else.
@@ -860,7 +884,7 @@ def to_json(value: Any) -> bytes:
         value = {**value._asdict(), "facts": value.facts._asdict(), "calls": calls}
     elif isinstance(value, Claim):
         value = {**value._asdict(), "facts": value.facts._asdict()}
-    elif isinstance(value, Arm):
+    elif isinstance(value, (Arm, RecordingState)):
         value = value._asdict()
     if not isinstance(value, Mapping):
         raise TypeError(f"{what[3:]} is none of the objects that are handed over")
@@ -877,10 +901,13 @@ def parse_arm(data: bytes, file: str) -> Arm:
     arm: Arm = _flat(Arm, fields)
     if not re.fullmatch(r"[0-9A-Za-z_-]{1,64}", arm.id):
         raise fields.bad("id", f"is {_quoted(arm.id)}, no id of a run")
-    for key, known in (("kind", ("run", "record")), ("host", ("process", "gateway"))):
-        if getattr(arm, key) not in known:
-            raise fields.bad(key, f"is {_quoted(getattr(arm, key))}, neither {known[0]!r} nor {known[1]!r}")
     return arm
+
+
+def parse_state(data: bytes, file: str) -> RecordingState:
+    """Decode a recording's state.  :raises CassetteError: if a field is missing or mistyped."""
+    state: RecordingState = _flat(RecordingState, Fields(parse_json(data, file), file), whole=True)
+    return state
 
 
 def parse_claim(data: bytes, file: str) -> Claim:
@@ -914,11 +941,7 @@ def parse_ledger(data: bytes, file: str) -> Ledger:
 
 def _parse_answered(fields: Fields) -> Iterator[Answered]:
     for index, value in enumerate(fields.get("calls", list)):
-        call = Fields(value, fields.file, "calls", index)
-        answered: Answered = _flat(Answered, call, whole=True)
-        if answered.how not in HOWS:
-            raise call.bad("how", f"is {_quoted(answered.how)}, none of {', '.join(HOWS)}")
-        yield answered
+        yield _flat(Answered, Fields(value, fields.file, "calls", index), whole=True)
 
 
 _TYPES: dict[Any, Any] = {
@@ -940,6 +963,8 @@ def _flat(kind: Any, fields: Fields, whole: bool = False, **ready: Any) -> Any:
             default = ... if whole else kind._field_defaults.get(name, ...)
             if wanted is float:
                 ready[name] = fields.number(name, default)
+            elif get_origin(wanted) is Literal:
+                ready[name] = fields.choice(name, get_args(wanted), default)
             else:
                 ready[name] = fields.get(name, _TYPES[wanted], default)
     return kind(**ready)
@@ -954,14 +979,14 @@ _WINDOWS = os.name == "nt"
 def read_whole(path: Path) -> bytes:
     """Read a regular file; a pipe, a device or a folder in its place is refused, never waited for.
 
-    :raises OSError: if it cannot be read, or is over `FILE_LIMIT`.
+    :raises OSError: if it cannot be read, or is over `JSON_FILE_LIMIT`.
     """
     with _patiently(lambda: open(path, "rb", opener=_open_at_once)) as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        if found.st_size > FILE_LIMIT:
-            raise OSError(errno.EFBIG, f"it is over {FILE_LIMIT // 2**20} MB, larger than any that was recorded")
+        if found.st_size > JSON_FILE_LIMIT:
+            raise OSError(errno.EFBIG, f"it is over {JSON_FILE_LIMIT // 2**20} MB, larger than any that was recorded")
         return file.read()
 
 
@@ -1328,7 +1353,7 @@ class Store:
                 return
             if any(n.casefold() == new.casefold() and n != name for n in self.names()):
                 raise CassetteError(f"there is a cassette {new!r} already: choose another name")
-            if self.runs(new).exists() and not _same_file(self.runs(name), self.runs(new)):
+            if self.runs(new).exists() and not same_file(self.runs(name), self.runs(new)):
                 raise CassetteError(
                     f"{self.runs(new)} holds runs of an earlier {new!r}: remove it, or choose another name"
                 )
@@ -1336,7 +1361,7 @@ class Store:
             try:
                 if self.runs(name).exists() and not self.runs(new).exists():
                     self.runs(name).rename(self.runs(new))
-                if not _same_file(old_path, new_path):
+                if not same_file(old_path, new_path):
                     old_path.unlink()
             except OSError as error:
                 raise CassetteError(
@@ -1388,6 +1413,10 @@ class Store:
 
     def ping_path(self, nonce: str) -> Path:
         return self.root / "pings" / f"{nonce}.json"
+
+    def outcome_path(self, arm: str) -> Path:
+        """Where the state of a recording is kept for the command that armed it."""
+        return self.root / "recordings" / f"arm-{arm}.json"
 
     def recording_path(self, session: str) -> Path:
         """Where the state of a session's recording is kept."""
@@ -1450,8 +1479,8 @@ def _dump_readable(cassette: Cassette, path: Path) -> bytes:
     :raises CassetteError: if it would not be; better now than at the replay.
     """
     data = dump_cassette(cassette)
-    if len(data) > FILE_LIMIT:
-        raise CassetteError(f"{path} would be over {FILE_LIMIT // 2**20} MB: record a smaller turn")
+    if len(data) > JSON_FILE_LIMIT:
+        raise CassetteError(f"{path} would be over {JSON_FILE_LIMIT // 2**20} MB: record a smaller turn")
     if _is_plain(cassette.calls, cassette.snapshot):
         # Of these two the types say all that reading them back would.
         parse_cassette(dump_cassette(cassette._replace(calls=(), snapshot=Snapshot())), str(path))
@@ -1489,7 +1518,7 @@ def _unreadable(path: Path, error: OSError) -> CassetteError:
     return CassetteError(f"cannot read {path} ({error.strerror or error}): make it readable, or remove it")
 
 
-def _same_file(one: Path, other: Path) -> bool:
+def same_file(one: "str | Path", other: "str | Path") -> bool:
     """Whether two names are one file: a file system that ignores case has but one."""
     try:
         return os.path.samefile(one, other)

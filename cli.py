@@ -34,18 +34,23 @@ from .cassette_store import (
     Claim,
     Fields,
     FileLock,
+    Hosting,
+    Kind,
     Ledger,
+    RecordingState,
     Store,
     Verdict,
     check_name,
     check_pin,
     doubts,
     grade,
+    hermes_release,
     parse_arm,
     parse_claim,
     parse_facts,
     parse_json,
     parse_ledger,
+    parse_state,
     pin_holds,
     to_json,
     write_atomically,
@@ -58,8 +63,7 @@ from .hooks import (
     check_replayable,
     find_ripgrep,
     hermes_version,
-    host_config,
-    parse_state,
+    hermes_config,
     yolo_set,
 )
 from .snapshot import hermes_redactor
@@ -261,7 +265,7 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     with _armed(store, arm, lambda: _check_host(plugin, store, arm, hermes, folder, screen)) as slot:
         child = _run_child(plugin, store, arm, slot, hermes, options, folder, screen)
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
-        kept = store.read_value(store.ledger_path(arm.id), parse_state)
+        kept = store.read_value(store.outcome_path(arm.id), parse_state)
     return _tell_recording(store, name, child, claim, kept, options, screen)
 
 
@@ -291,11 +295,11 @@ def _tell_recording(
     name: str,
     child: Child,
     claim: Claim | None,
-    kept: Mapping[str, Any] | None,
+    kept: RecordingState | None,
     options: argparse.Namespace,
     screen: Screen,
 ) -> int:
-    saved = kept is not None and kept["state"] == "saved"
+    saved = kept is not None and kept.state == "saved"
     if saved:
         cassette, _ = store.read(name)
         if options.cassette_json:
@@ -325,9 +329,9 @@ def _saved_report(name: str, cassette: Cassette) -> str:
     return "\n".join(lines)
 
 
-def _why_nothing_saved(child: Child, claim: Claim | None, kept: Mapping[str, Any] | None) -> str:
+def _why_nothing_saved(child: Child, claim: Claim | None, kept: RecordingState | None) -> str:
     if kept is not None:
-        return str(kept["text"])
+        return kept.text
     if claim is not None and claim.error:
         return claim.error
     if child.timed_out:
@@ -470,7 +474,7 @@ def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
         "model": cassette.model,
         "cwd": cassette.cwd,
         "recorded_at": cassette.recorded_at,
-        "host": cassette.host._asdict(),
+        "host": cassette.recorder._asdict(),
         "pins": list(cassette.pins),
         "warnings": list(cassette.warnings),
         "calls": [{"tool": call.tool, "args": call.args} for call in cassette.calls],
@@ -499,7 +503,7 @@ def _show(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 def _shown(
     store: Store, name: str, cassette: Cassette, runs: Sequence[Mapping[str, Any]], full: bool, screen: Screen
 ) -> Iterator[str]:
-    host = cassette.host
+    host = cassette.recorder
     yield f"{name}, recorded {cassette.recorded_at} with {cassette.model or 'an unnamed model'}"
     yield f"by Hermes {host.hermes or 'of unknown version'} on {host.platform or 'an unknown platform'}"
     yield f"in {cassette.cwd or 'an unknown folder (no snapshot)'}"
@@ -567,7 +571,7 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
         raise CassetteError(f"{name!r} has no pin, so nothing could fail: hermes cassette pin {name} FACT")
     refuse_empty_pins(cassette.pins)
     check_replayable(cassette.request)
-    refuse_foreign_runtime(options.cassette_provider, host_config(), options.cassette_model)
+    refuse_foreign_runtime(options.cassette_provider, hermes_config(), options.cassette_model)
     folder = _work_folder(_recorded_folder(cassette) if options.cassette_in is None else options.cassette_in)
     arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, folder, cassette_sha=sha)
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
@@ -579,12 +583,14 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
         left, arm_fault = _evidence(store, store.arm_path, parse_arm)
         left_over = bool(arm_fault) or left is not None and left.id == arm.id
     seconds = time.monotonic() - started
-    reasons = doubts(arm, ledger, claim, child, same_answer) + claim_fault + ledger_fault
+    printed_it = ledger is not None and same_answer(child.printed, ledger.answer)
+    reasons = doubts(arm, ledger, claim, child, printed_it) + claim_fault + ledger_fault
     if left_over and claim is not None:
         reasons.append("the arm was left over")
     held, slow = hold_pins(cassette.pins, ledger.answer if ledger else "")
     reasons += slow
-    verdict = grade(cassette.pins, len(cassette.calls), ledger, reasons, lambda pin, _: held.get(pin, False))
+    held = {pin: held.get(pin, False) for pin in cassette.pins}
+    verdict = grade(held, len(cassette.calls), ledger, reasons)
     model = ledger.model if ledger and ledger.model else options.cassette_model or "the default model"
     run = _run_file(arm, at, seconds, model, options, folder, verdict, ledger, claim, child, sha)
     path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
@@ -741,7 +747,7 @@ def _run_file(
         "provider": options.cassette_provider or "",
         "skills": options.cassette_skills,
         "folder": folder,
-        "host": arm.host,
+        "host": arm.hosting,
         "hermes": claim.facts.hermes if claim else hermes_version(),
         "plugin": arm.plugin,
         "fingerprint": arm.fingerprint,
@@ -799,7 +805,7 @@ def _doctor(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 
 def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
     facts, store = plugin.facts, plugin.store()
-    kind = host_kind(plugin.ctx)
+    kind = hosting_here(plugin.ctx)
     told = [
         f"plugin     session-cassettes {facts.plugin}, code {facts.fingerprint[:12]}",
         f"hermes     {facts.hermes or 'unknown version'}, Python {sys.version.split()[0]} on {sys.platform}",
@@ -814,7 +820,7 @@ def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
         _, fault = _tried(lambda: _prepared_ping(plugin, store, str(launcher)))
         told.append(f"gateway    {fault or 'runs this plugin code'}")
         todo += [fault] if fault else []
-    _, fault = _tried(lambda: refuse_foreign_runtime(None, host_config()))
+    _, fault = _tried(lambda: refuse_foreign_runtime(None, hermes_config()))
     told.append(f"runtime    {fault or 'runs its tools in Hermes, where a replay answers them'}")
     todo += [fault] if fault else []
     redaction = "available" if hermes_redactor() is not None else "missing: recordings keep no snapshot"
@@ -861,7 +867,7 @@ def _examine_store(store: Store) -> tuple[list[str], list[str]]:
 
 def _new_arm(
     plugin: Plugin,
-    kind: str,
+    kind: Kind,
     name: str,
     request: str,
     timeout: float,
@@ -874,7 +880,7 @@ def _new_arm(
         kind=kind,
         name=name,
         request=request,
-        host=host_kind(plugin.ctx),
+        hosting=hosting_here(plugin.ctx),
         created=time.time(),
         timeout=timeout,
         plugin=plugin.facts.plugin,
@@ -910,7 +916,7 @@ def ripgrep_major() -> int:
     return int(found.group(1)) if found else 0
 
 
-def host_kind(ctx: Any) -> str:
+def hosting_here(ctx: Any) -> Hosting:
     """Where `hermes chat` hosts its session: in the "process" itself, or in a "gateway".
 
     From 0.23 a gateway hosts it; `session_cwd` came with that version.
@@ -918,7 +924,7 @@ def host_kind(ctx: Any) -> str:
     return "gateway" if callable(getattr(ctx, "session_cwd", None)) else "process"
 
 
-class Slot:
+class WaitingPlace:
     """The one waiting place of the profile, taken by this command.
 
     `abandoned` says that the child was stopped, or still runs: its session may
@@ -930,14 +936,14 @@ class Slot:
 
 
 @contextlib.contextmanager
-def _armed(store: Store, arm: Arm, check: Callable[[], None]) -> Iterator[Slot]:
+def _armed(store: Store, arm: Arm, check: Callable[[], None]) -> Iterator[WaitingPlace]:
     """Put an arm in the one waiting place of the profile, and clean up after it.
 
     :param check: is called when the place is taken, before the arm lies there
         for all to see.
     :raises CassetteError: if another run waits there, or `check` refuses.
     """
-    slot = Slot(store.waiting())
+    slot = WaitingPlace(store.waiting())
     if not slot.lock.try_acquire():
         raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
     try:
@@ -950,11 +956,11 @@ def _armed(store: Store, arm: Arm, check: Callable[[], None]) -> Iterator[Slot]:
     finally:
         with contextlib.suppress(CassetteError), store.lock():
             left = store.read_value(store.arm_path, parse_arm)
-            orphan = slot.abandoned and arm.host == "gateway" and arm.kind == "run"
+            orphan = slot.abandoned and arm.hosting == "gateway" and arm.kind == "run"
             if left is not None and left.id == arm.id and not orphan:
                 store.arm_path.unlink(missing_ok=True)
         slot.lock.release()
-        for path in (store.claim_path(arm.id), store.ledger_path(arm.id)):
+        for path in (store.claim_path(arm.id), store.ledger_path(arm.id), store.outcome_path(arm.id)):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 
@@ -1015,18 +1021,13 @@ def chat_arguments(hermes: str, query: str, options: argparse.Namespace, folder:
         words.append(f"--provider={options.cassette_provider}")
     for skill in options.cassette_skills:
         words.append(f"--skills={skill}")
-    if _at_least(version, 0, 20):
+    if (hermes_release(version) or (0, 0)) >= (0, 20):
         words.append(f"--in={folder}")
     return words
 
 
-def _at_least(version: str, major: int, minor: int) -> bool:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return found is not None and (int(found.group(1)), int(found.group(2))) >= (major, minor)
-
-
 def _check_host(plugin: Plugin, store: Store, arm: Arm, hermes: str, folder: str, screen: Screen) -> None:
-    if arm.host == "gateway":
+    if arm.hosting == "gateway":
         screen.progress("asking the gateway ...")
         ping_gateway(plugin, store, hermes, folder)
 
@@ -1035,7 +1036,7 @@ def _run_child(
     plugin: Plugin,
     store: Store,
     arm: Arm,
-    slot: Slot,
+    slot: WaitingPlace,
     hermes: str,
     options: argparse.Namespace,
     folder: str,
@@ -1043,7 +1044,7 @@ def _run_child(
 ) -> Child:
     """Start the session that an arm waits for, and wait for its end."""
     variable = RUN_VARIABLE if arm.kind == "run" else RECORD_VARIABLE
-    added = {variable: arm.id} if arm.host == "process" else {}
+    added = {variable: arm.id} if arm.hosting == "process" else {}
     words = chat_arguments(hermes, arm.request, options, folder, plugin.facts.hermes)
     started = time.monotonic()
 

@@ -28,20 +28,23 @@ from .cassette_store import (
     CassetteError,
     Claim,
     Facts,
-    Fields,
-    Host,
+    Recorder,
+    RecordingState,
+    Stage,
     Ledger,
     Snapshot,
     Store,
     check_name,
+    hermes_release,
     is_plain_json,
     parse_arm,
     parse_claim,
-    parse_json,
+    parse_state,
+    same_file,
     to_json,
     write_atomically,
 )
-from .middleware import Bindings, Recording, Replay, Slot
+from .middleware import Bindings, Recording, Replay, LiveCall
 from .snapshot import Workspace, hermes_redactor, is_guard_stub, keep_verdict, take_snapshot
 from .synth_search import learn_search
 
@@ -104,7 +107,7 @@ def session_env(name: str) -> str:
     return str(get_session_env(name, "") or "")
 
 
-def host_config() -> Mapping[str, Any]:
+def hermes_config() -> Mapping[str, Any]:
     """Hermes's configuration, or {} where it cannot be had."""
     try:
         from hermes_cli.config import load_config
@@ -228,21 +231,14 @@ def session_cwd(ctx: Any, session: str) -> str:
         except Exception:
             return ""
     row = _folder(_cwd_in_database(session))
-    if hosts_many_sessions():
+    if serves_many_sessions():
         return row
     here = _folder(_agent_cwd())
-    return here if not row or _same_folder(row, here) else ""
+    return here if not row or same_file(row, here) else ""
 
 
 def _folder(path: Any) -> str:
     return str(path) if path and os.path.isabs(str(path)) and os.path.isdir(str(path)) else ""
-
-
-def _same_folder(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
 
 
 def _agent_cwd() -> str:
@@ -277,7 +273,7 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
         return False
 
 
-def hosts_many_sessions() -> bool:
+def serves_many_sessions() -> bool:
     """Whether this process serves several sessions: a TUI or messaging gateway."""
     return any(name in sys.modules for name in ("tui_gateway.server", "gateway.run"))
 
@@ -311,7 +307,7 @@ class Plugin:
         self.record_arm = environ.get(RECORD_VARIABLE, "")
         self.bindings = Bindings(locked=bool(self.run_arm))
         self.foreground = ""  # the session of this process's last turn of a person
-        self._pending: dict[str, Any] | None = None  # a recording whose session is not known yet
+        self._pending: RecordingState | None = None  # a recording whose session is not known yet
         self._close_claims_of_a_reload()
 
     def store(self) -> Store:
@@ -444,7 +440,7 @@ class Plugin:
 
     def _waits_for(self, arm: Arm, turn: Turn) -> bool:
         token = self.run_arm or self.record_arm
-        if token != (arm.id if arm.host == "process" else ""):
+        if token != (arm.id if arm.hosting == "process" else ""):
             return False
         if not (turn.first and turn.platform == "cli" and not turn.parent):
             return False
@@ -455,7 +451,7 @@ class Plugin:
 
         Its arm lies there a while; later the same words are somebody else's.
         """
-        if arm.kind != "run" or arm.host != "gateway" or abs(time.time() - arm.created) > ORPHAN_SECONDS:
+        if arm.kind != "run" or arm.hosting != "gateway" or abs(time.time() - arm.created) > ORPHAN_SECONDS:
             return False
         self._bind_to_nothing(arm, turn, "the command that waited for this session is gone")
         store.arm_path.unlink(missing_ok=True)
@@ -466,7 +462,7 @@ class Plugin:
 
     def _claim_limit(self) -> float:
         """Seconds within which a claim is sure to come before the host goes on."""
-        plugins = host_config().get("plugins")
+        plugins = hermes_config().get("plugins")
         limit = plugins.get("hook_callback_timeout") if isinstance(plugins, Mapping) else None
         if isinstance(limit, (int, float)) and limit > 0:
             return min(CLAIM_SECONDS, 0.7 * float(limit))
@@ -537,7 +533,7 @@ class Plugin:
         if session:
             arm_session(store, session, name, overwrite)
         else:
-            self._pending = armed_state("", name, overwrite)
+            self._pending = RecordingState("armed", name, "", time.time(), overwrite)
         return f"armed: the next request of this session is recorded as {name!r} (within the hour)"
 
     def this_session(self) -> str:
@@ -548,7 +544,7 @@ class Plugin:
             say which one this is.
         """
         told = session_env("HERMES_SESSION_ID")
-        if hosts_many_sessions():
+        if serves_many_sessions():
             if not told or _tells_wrong_session():
                 raise CassetteError(
                     "this host does not tell a command its session: record with"
@@ -564,10 +560,10 @@ class Plugin:
         session, store = self.this_session(), self.store()
         stopped = [self._drop(one) for one in self.bindings.recordings_in(session)] if session else []
         if self._pending is not None:
-            stopped.append(self._pending["name"])
+            stopped.append(self._pending.name)
             self._pending = None
-        if session and (state := read_state(store, session)) and state["state"] == "armed":
-            stopped.append(state["name"])
+        if session and (state := read_state(store, session)) and state.state == "armed":
+            stopped.append(state.name)
             store.recording_path(session).unlink(missing_ok=True)
         if not stopped:
             return "nothing to stop: no recording is armed or running in this session"
@@ -591,15 +587,15 @@ class Plugin:
 
     def _start_armed_recording(self, store: Store, turn: Turn) -> None:
         state = self._pending
-        if state is not None and not hosts_many_sessions():
+        if state is not None and not serves_many_sessions():
             self._pending = None
         else:
             state = read_state(store, turn.session)
-        if state is None or state["state"] != "armed":
+        if state is None or state.state != "armed":
             return
-        recording = Recording(state["name"], turn.id, turn.session)
-        recording.overwrite, recording.model = bool(state.get("overwrite")), turn.model
-        age = time.time() - state["created"]
+        recording = Recording(state.name, turn.id, turn.session)
+        recording.overwrite, recording.model = state.overwrite, turn.model
+        age = time.time() - state.created
         if not 0 <= age <= ARM_LIFETIME:
             return self._recording_fails(recording, "it was armed more than an hour before the request: arm it again")
         try:
@@ -652,18 +648,11 @@ class Plugin:
         self.bindings.drop_recording(recording)
         self._note(recording, "not saved", why)
 
-    def _note(self, recording: Recording, state: str, text: str) -> None:
+    def _note(self, recording: Recording, state: Stage, text: str) -> None:
         """Leave a recording's state where a later process finds it."""
         store = self.store()
-        value = {
-            "state": state,
-            "name": recording.name,
-            "overwrite": recording.overwrite,
-            "created": time.time(),
-            "text": text,
-            "session": recording.session,
-        }
-        path = store.ledger_path(recording.arm) if recording.arm else store.recording_path(recording.session)
+        value = RecordingState(state, recording.name, recording.session, time.time(), recording.overwrite, text)
+        path = store.outcome_path(recording.arm) if recording.arm else store.recording_path(recording.session)
         try:
             store.prepare()
             write_atomically(path, to_json(value))
@@ -697,52 +686,34 @@ def is_review(message: Any) -> bool:
 
 def _tells_wrong_session() -> bool:
     """Before 0.22 a many-session host names the session whose agent it built last."""
-    found = re.match(r"(\d+)\.(\d+)", hermes_version())
-    return not found or (int(found.group(1)), int(found.group(2))) < (0, 22)
-
-
-def parse_state(data: bytes, file: str) -> dict[str, Any]:
-    """Decode a recording's state.  :raises CassetteError: if it is none."""
-    fields = Fields(parse_json(data, file), file)
-    for key in ("state", "name", "text"):
-        fields.get(key, str)
-    return {**fields.value, "created": fields.number("created")}
-
-
-def armed_state(session: str, name: str, overwrite: bool) -> dict[str, Any]:
-    """The state of a session whose next turn is to be recorded."""
-    return {
-        "state": "armed",
-        "session": session,
-        "name": name,
-        "overwrite": overwrite,
-        "created": time.time(),
-        "text": "",
-    }
+    release = hermes_release(hermes_version())
+    return release is None or release < (0, 22)
 
 
 def arm_session(store: Store, session: str, name: str, overwrite: bool = False) -> None:
     """Arm a session's next turn, in whatever process it comes."""
-    write_atomically(store.recording_path(session), to_json(armed_state(session, name, overwrite)))
+    write_atomically(
+        store.recording_path(session), to_json(RecordingState("armed", name, session, time.time(), overwrite))
+    )
 
 
-def read_state(store: Store, session: str) -> dict[str, Any] | None:
+def read_state(store: Store, session: str) -> RecordingState | None:
     """The state of a session's recording, or None."""
-    state: dict[str, Any] | None = store.read_value(store.recording_path(session), parse_state)
+    state: RecordingState | None = store.read_value(store.recording_path(session), parse_state)
     return state
 
 
-def _tell_state(state: Mapping[str, Any]) -> str:
-    name, text = state["name"], state["text"]
-    if state["state"] == "armed":
-        if not 0 <= time.time() - state["created"] <= ARM_LIFETIME:
+def _tell_state(state: RecordingState) -> str:
+    name = state.name
+    if state.state == "armed":
+        if not 0 <= time.time() - state.created <= ARM_LIFETIME:
             return f"stale: {name!r} was armed more than an hour ago: arm it again"
         return f"armed: the next request of this session is recorded as {name!r}"
-    if state["state"] == "recording":
+    if state.state == "recording":
         return f"recording {name!r} in another process, or its turn ended without an answer"
-    if state["state"] == "saved":
-        return f"last recording: {text}"
-    return f"last recording: {name!r} was not saved: {text}"
+    if state.state == "saved":
+        return f"last recording: {state.text}"
+    return f"last recording: {name!r} was not saved: {state.text}"
 
 
 # --- from a recording to a cassette ----------------------------------------------------
@@ -764,12 +735,12 @@ def answer_is_missing(history: Any) -> bool:
     return False
 
 
-def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd: str, plugin: str) -> Cassette:
+def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, cwd: str, plugin: str) -> Cassette:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
     calls, not_kept, warnings = judge_calls(slots)
     warnings += recording.faults
     search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
-    host = Host(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
+    host = Recorder(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
     snapshot = Snapshot()
     aliases: tuple[str, ...] = ()
     if cwd:
@@ -791,7 +762,7 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
         cwd=cwd,
         cwd_aliases=aliases,
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        host=host,
+        recorder=host,
         calls=tuple(calls),
         not_kept=tuple(not_kept),
         snapshot=snapshot,
@@ -800,7 +771,7 @@ def make_cassette(recording: Recording, slots: Sequence[Slot], answer: str, cwd:
     )
 
 
-def judge_calls(slots: Sequence[Slot]) -> tuple[list[Call], list[str], list[str]]:
+def judge_calls(slots: Sequence[LiveCall]) -> tuple[list[Call], list[str], list[str]]:
     """Split a turn's calls into those kept, the names of the others, and warnings."""
     calls: list[Call] = []
     not_kept: list[str] = []
@@ -822,7 +793,7 @@ def judge_calls(slots: Sequence[Slot]) -> tuple[list[Call], list[str], list[str]
     return calls, not_kept, warnings
 
 
-def _why_not(slot: Slot, turn_bytes: int, foreign: bool) -> str | None:
+def _why_not(slot: LiveCall, turn_bytes: int, foreign: bool) -> str | None:
     if not slot.done:
         return "it raised an error" if slot.failed else "no result came before the turn ended"
     if not isinstance(slot.args, dict) or not (is_plain_json(slot.args) or _is_json(slot.args)):
@@ -869,11 +840,11 @@ def replay_workspace(cassette: Cassette, folder: str) -> Workspace:
     :param folder: where the replay works; a model names files by it, and means
         the recorded ones.
     """
-    windows = cassette.host.platform == "win32"
+    windows = cassette.recorder.platform == "win32"
     here = (folder, os.path.realpath(folder)) if folder and windows == (os.name == "nt") else ()
     aliases = tuple(dict.fromkeys(path for path in (*cassette.cwd_aliases, *here) if path != cassette.cwd))
     home = os.path.expanduser("~") if here else ""
-    return Workspace(cassette.cwd, aliases, windows, cassette.host.fold_case, home)
+    return Workspace(cassette.cwd, aliases, windows, cassette.recorder.fold_case, home)
 
 
 def saved_text(cassette: Cassette) -> str:

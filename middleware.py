@@ -18,7 +18,7 @@ from collections import OrderedDict
 from difflib import SequenceMatcher
 from typing import Any, Callable, Iterable, Mapping
 
-from .cassette_store import CALL_LIMIT, REPLAY_LIMIT, Answered, Arm, Call, Cassette, Facts, Host, Ledger
+from .cassette_store import CALL_LIMIT, REPLAY_LIMIT, Answered, Arm, Call, Cassette, Facts, Recorder, Ledger
 from .snapshot import Workspace
 from .synth_search import Miss, Synthesizer, coerce_args, learn
 
@@ -41,7 +41,7 @@ CLOSED_LIMIT = 10_000
 # --- recording ---------------------------------------------------------------
 
 
-class Slot:
+class LiveCall:
     """One live call of a recorded turn; `done` turns true with its result."""
 
     __slots__ = ("tool", "args", "result", "done", "failed")
@@ -59,7 +59,7 @@ class Recording:
         self.request = self.model = self.arm = ""
         self.overwrite = False
         self.rg_major = 0
-        self.slots: list[Slot] = []
+        self.slots: list[LiveCall] = []
         self.faults: list[str] = []
         self._closed = False
         # (tool_call_id) of the live call around this one: 0.19.0 runs the
@@ -85,18 +85,18 @@ class Recording:
         self._end(slot, result)
         return result
 
-    def _begin(self, tool: str, args: Any, call_id: str) -> Slot | None:
+    def _begin(self, tool: str, args: Any, call_id: str) -> LiveCall | None:
         if self._closed or (call_id and self._around.get() == call_id):
             return None
         try:
-            slot = Slot(tool, _copied(args))  # later layers change the arguments in place
+            slot = LiveCall(tool, _copied(args))  # later layers change the arguments in place
         except Exception as error:
             self.faults.append(f"the arguments of a {tool} call could not be copied ({type(error).__name__})")
             return None
         self.slots.append(slot)
         return slot
 
-    def _end(self, slot: Slot, result: Any) -> None:
+    def _end(self, slot: LiveCall, result: Any) -> None:
         if self._closed:
             return
         try:
@@ -105,7 +105,7 @@ class Recording:
         except Exception as error:
             self.faults.append(f"the result of a {slot.tool} call could not be copied ({type(error).__name__})")
 
-    def close(self) -> list[Slot]:
+    def close(self) -> list[LiveCall]:
         """End the recording: calls that return later are no part of it."""
         self._closed = True
         return list(self.slots)
@@ -187,7 +187,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 PATH_ARGS = {"read_file": ("path",), "search_files": ("path",), "terminal": ("workdir",)}
 
 
-def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, host: Host) -> str:
+def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, host: Recorder) -> str:
     """Return one key for all spellings of a call that the live tool answers alike.
 
     :raises ValueError: if the arguments are no JSON.
@@ -259,7 +259,7 @@ class Replay:
         self._truncated = False
         self._finished = False
         self._cassette = cassette
-        self._host = cassette.host if cassette else Host()
+        self._host = cassette.recorder if cassette else Recorder()
         self._workspace = workspace
         self._index: dict[str, list[int]] = {}  # call key -> recorded calls, in order
         self._keys: dict[str, str] = {}  # a recorded call, word for word -> its call key

@@ -33,7 +33,7 @@ KEPT_TOOLS = frozenset(
     {"read_file", "search_files", "web_search", "web_extract", "skill_view", "skills_list", "session_search"}
 )
 #: Files over this many bytes on disk are not kept.
-FILE_LIMIT = 512 * 1024
+SNAPSHOT_FILE_LIMIT = 512 * 1024
 #: Kept texts beyond this many bytes of UTF-8 together are not kept.
 SNAPSHOT_LIMIT = 8 * 1024 * 1024
 #: A snapshot explains the absence of at most this many files by name.
@@ -959,10 +959,10 @@ def take_snapshot(
     :param deadline: when to stop, on the clock `now`, in seconds.
     """
     names, reasons = named_files(calls, workspace)
-    take = _Take(reasons)
+    take = _Gathered(reasons)
     if redact is None:
         return take.close(names, _NO_REDACTION)
-    work = _Work(workspace, redact, take, lambda: now() >= deadline)
+    work = _Reader(workspace, redact, take, lambda: now() >= deadline)
     # Hermes keeps its settings for a session in context variables.
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work.run, names), name="cassette-snapshot", daemon=True)
@@ -972,7 +972,7 @@ def take_snapshot(
     return take.close(names, _LATE)
 
 
-class _Take:
+class _Gathered:
     """What has been kept and skipped so far; closed once, by the one who waits."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
@@ -1026,10 +1026,10 @@ class _Skip(Exception):
         self.reason = reason
 
 
-class _Work:
+class _Reader:
     """The reading of one snapshot, in the thread that may be left behind."""
 
-    def __init__(self, workspace: Workspace, redact: Redactor, take: _Take, late: Callable[[], bool]) -> None:
+    def __init__(self, workspace: Workspace, redact: Redactor, take: _Gathered, late: Callable[[], bool]) -> None:
         self._workspace, self._redact = workspace, redact
         self._take, self._late = take, late
 
@@ -1154,7 +1154,7 @@ class _Folder:
         try:
             if self._by_name:
                 return self._read_resolved(path, room)
-            return (path, *self._content(self._walk_to(path), FILE_LIMIT, room))
+            return (path, *self._content(self._walk_to(path), SNAPSHOT_FILE_LIMIT, room))
         except OSError as error:
             if self._by_name or error.errno not in _LINK_ERRORS:
                 raise _Skip(_error_reason(error)) from None
@@ -1204,7 +1204,7 @@ class _Folder:
         target = self._resolve(path)
         self._check(target)
         opened = self._by_path(target) if self._by_name else self._walk_to(target)
-        return (target, *self._content(opened, FILE_LIMIT, room))
+        return (target, *self._content(opened, SNAPSHOT_FILE_LIMIT, room))
 
     def _resolve(self, path: str) -> str:
         """Return the path without links, relative to the folder."""

@@ -19,7 +19,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence
 
-from .cassette_store import Call, Host, Snapshot, SnapshotFile
+from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_release
 from .snapshot import Workspace
 
 # --- errors ---------------------------------------------------------------
@@ -123,17 +123,12 @@ Family = type[_F19]
 _FAMILIES = {family.name: family for family in (_F19, _F20, _F22)}
 
 
-def _version(hermes: str) -> tuple[int, int] | None:
-    found = re.match(r"\s*v?(\d+)\.(\d+)", hermes)
-    return (int(found[1]), int(found[2])) if found else None
-
-
 def _family(hermes: str, learned: Mapping[str, Any] | None = None) -> Family:
     """Choose the table: what the recording shows wins over what it is called."""
     seen = _FAMILIES.get(str((learned or {}).get("family", "")))
     if seen is not None:
         return seen
-    version = _version(hermes)
+    version = hermes_release(hermes)
     if version is None or version >= (0, 22):
         return _F22
     return _F20 if version >= (0, 20) else _F19
@@ -157,7 +152,7 @@ def coerce_args(tool: str, args: Mapping[str, Any], hermes: str = "") -> dict[st
 
     :param hermes: version of the Hermes whose defaults apply.
     """
-    return _coerced(tool, args, _family(hermes), _version(hermes))
+    return _coerced(tool, args, _family(hermes), hermes_release(hermes))
 
 
 def _coerced(tool: str, args: Mapping[str, Any], family: Family, version: tuple[int, int] | None) -> dict[str, Any]:
@@ -2447,7 +2442,7 @@ class Synthesizer:
     """
 
     def __init__(
-        self, snapshot: Snapshot, workspace: Workspace, host: Host, learned: Mapping[str, Any] | None = None
+        self, snapshot: Snapshot, workspace: Workspace, host: Recorder, learned: Mapping[str, Any] | None = None
     ) -> None:
         self._snapshot = snapshot
         self._workspace = workspace
@@ -2465,7 +2460,7 @@ class Synthesizer:
         :raises Miss: if the snapshot cannot tell; never anything else.
         """
         try:
-            read = _coerced(tool, args, self._family, _version(self._host.hermes))
+            read = _coerced(tool, args, self._family, hermes_release(self._host.hermes))
             if tool == "read_file":
                 return self._read(read)
             if tool == "search_files":

@@ -20,7 +20,7 @@ import unittest
 import warnings
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Literal, Sequence, get_args, get_origin
 from unittest import mock
 
 from tests.support import load_plugin, temp_folder
@@ -29,7 +29,7 @@ load_plugin()
 from session_cassettes import cassette_store  # noqa: E402
 from session_cassettes.cassette_store import (  # noqa: E402
     EXIT_CODES,
-    FILE_LIMIT,
+    JSON_FILE_LIMIT,
     LONGEST_RUN,
     SCHEMA,
     Answered,
@@ -42,7 +42,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Facts,
     Fields,
     FileLock,
-    Host,
+    Recorder,
     Ledger,
     Snapshot,
     SnapshotFile,
@@ -78,7 +78,7 @@ SHOP = Cassette(
     cwd="/home/ada/shop",
     cwd_aliases=("/mnt/shop",),
     recorded_at="2026-11-11T10:00:00+00:00",
-    host=Host("0.23.1", "linux", "rg", True, False),
+    recorder=Recorder("0.23.1", "linux", "rg", True, False),
     calls=(
         Call("search_files", {"pattern": "auth", "limit": 5}, '{"matches": ["server/auth.py"]}'),
         Call("read_file", {"path": "server/auth.py"}, "PORT = 8080\r\n\ttab \ud800 lone"),
@@ -333,7 +333,7 @@ class Format(StoreCase):
         for made in (SHOP._replace(pins=("re:(",)), SHOP._replace(request=5)):
             with self.refused("shop.json: field "):
                 self.store.save(made, overwrite=False)
-        with mock.patch.object(cassette_store, "FILE_LIMIT", 100), self.refused("MB"):
+        with mock.patch.object(cassette_store, "JSON_FILE_LIMIT", 100), self.refused("MB"):
             self.store.save(SHOP, overwrite=False)
         self.assertEqual(self.store.names(), [])
 
@@ -687,7 +687,7 @@ class OtherThings(StoreCase):
 
     def test_a_file_over_the_limit_is_not_read(self) -> None:
         with open(self.put(b""), "r+b") as file:
-            file.truncate(FILE_LIMIT + 1)
+            file.truncate(JSON_FILE_LIMIT + 1)
         self.both_refuse("shop.json", "over 160 MB")
 
     def test_a_file_that_cannot_be_read_is_told(self) -> None:
@@ -1221,7 +1221,7 @@ class HandOvers(StoreCase):
     def test_values_come_back_as_they_were(self) -> None:
         rng = random.Random(7)
         for _ in range(150):
-            arm = random_value(Arm, rng)._replace(id="a1", kind="run", host="gateway")
+            arm = random_value(Arm, rng)._replace(id="a1", kind="run", hosting="gateway")
             facts = random_value(Facts, rng)
             claim = random_value(Claim, rng, facts=facts)
             calls = tuple(random_value(Answered, rng, how=rng.choice(cassette_store.HOWS)) for _ in range(3))
@@ -1243,11 +1243,11 @@ class HandOvers(StoreCase):
                 parse_ledger(to_json({**json.loads(to_json(LEDGER)), "calls": calls}), "f")
 
     def test_what_means_nothing_here_is_refused(self) -> None:
-        for key, value in (("kind", "walk"), ("host", "moon"), ("id", ""), ("id", "../x"), ("id", "a\n")):
+        for key, value in (("kind", "walk"), ("hosting", "moon"), ("id", ""), ("id", "../x"), ("id", "a\n")):
             with self.refused(f"f: field {key} is {value!r}"):
                 parse_arm(to_json({**ARM._asdict(), key: value}), "f")
         live = HIT._replace(how="live")
-        with self.refused("field calls[1].how is 'live', none of hit, synthesized, miss"):
+        with self.refused("field calls[1].how is 'live', none of 'hit', 'synthesized', 'miss'"):
             parse_ledger(to_json(LEDGER._replace(calls=(HIT, live))), "f")
 
     def test_an_arm_of_an_older_version_is_read(self) -> None:
@@ -1300,7 +1300,11 @@ def random_value(kind: Any, rng: random.Random, **ready: Any) -> Any:
         tuple[str, ...]: lambda: tuple(text() for _ in range(rng.randrange(3))),
         Any: lambda: rng.choice((None, True, 1, 0.5, text(), [text(), {}], {"k" + text(): [1, None]})),
     }
-    made = {name: makers[told]() for name, told in kind.__annotations__.items() if name not in ready}
+
+    def make(told: Any) -> Any:
+        return rng.choice(get_args(told)) if get_origin(told) is Literal else makers[told]()
+
+    made = {name: make(told) for name, told in kind.__annotations__.items() if name not in ready}
     return kind(**made, **ready)
 
 
@@ -1347,18 +1351,6 @@ class Pins(StoreCase):
             pin, answer = unicodedata.normalize(one, word), unicodedata.normalize(other, f"see {word.lower()} there")
             self.assertTrue(pin_holds(pin, answer))
         self.assertFalse(pin_holds("cafe", unicodedata.normalize("NFD", "café")))
-
-    def test_an_expression_sees_the_answer_and_its_slashed_form(self) -> None:
-        for pin, answer, holds in (
-            (r"re:\b8080\b", "port 8080.", True),
-            (r"re:\b8080\b", "18080", False),
-            (r"re:SERVER/auth", "server\\AUTH", True),
-            (r"re:server\\auth", "server\\auth", True),
-            (r"re:^b", "a\nb", False),
-            (r"re:(?m)^b", "a\nb", True),
-        ):
-            with self.subTest(pin=pin, answer=answer):
-                self.assertEqual(pin_holds(pin, answer), holds)
 
     def test_a_pin_is_kept_without_the_spaces_around_it(self) -> None:
         self.assertEqual(check_pin("  auth.py\n"), "auth.py")
@@ -1407,13 +1399,21 @@ class Pins(StoreCase):
 # --- grading ---------------------------------------------------------------------------
 
 
+def held(pins: Sequence[str], ledger: Ledger) -> dict[str, bool]:
+    return {pin: pin_holds(pin, ledger.answer) for pin in pins}
+
+
+def suspected(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child) -> list[str]:
+    return doubts(arm, ledger, claim, child, ledger is not None and same(child.printed, ledger.answer))
+
+
 class Grading(unittest.TestCase):
     def test_invalid_beats_fail_beats_diverged_beats_pass(self) -> None:
         miss = Answered("terminal", {}, "miss")
         for invalid, failing, missing in itertools.product((False, True), repeat=3):
             ledger = LEDGER._replace(calls=(HIT, miss) if missing else (HIT,))
             pins = ("auth.py", "9090") if failing else ("auth.py",)
-            verdict = grade(pins, 7, ledger, ["a doubt"] if invalid else [])
+            verdict = grade(held(pins, ledger), 7, ledger, ["a doubt"] if invalid else [])
             expected = "INVALID" if invalid else "FAIL" if failing else "DIVERGED" if missing else "PASS"
             with self.subTest(expected=expected):
                 self.assertEqual(verdict.result, expected)
@@ -1423,15 +1423,15 @@ class Grading(unittest.TestCase):
                 self.assertEqual(verdict.reasons, ("a doubt",) if invalid else ())
 
     def test_nothing_pinned_and_nothing_known_never_pass(self) -> None:
-        self.assertEqual(grade((), 7, LEDGER, []).result, "FAIL")
-        verdict = grade(("a",), 7, None, [])
+        self.assertEqual(grade({}, 7, LEDGER, []).result, "FAIL")
+        verdict = grade({"a": False}, 7, None, [])
         self.assertEqual((verdict.result, len(verdict.reasons)), ("INVALID", 1))
         odd = LEDGER._replace(calls=(HIT._replace(how="live"),))
-        self.assertEqual(grade(("auth.py",), 7, odd, []).result, "DIVERGED")
+        self.assertEqual(grade({"auth.py": True}, 7, odd, []).result, "DIVERGED")
         self.assertNotIn(2, EXIT_CODES.values())
 
     def test_perfect_evidence_leaves_no_doubt(self) -> None:
-        self.assertEqual(doubts(ARM, LEDGER, CLAIM, CHILD_ENDED, same), [])
+        self.assertEqual(suspected(ARM, LEDGER, CLAIM, CHILD_ENDED), [])
 
     CHANGES: dict[str, tuple[dict[str, Any], ...]] = {
         "arm": ({"id": "a2"}, {"plugin": "2"}, {"fingerprint": "0"}, {"fingerprint": ""}),
@@ -1492,18 +1492,18 @@ class Grading(unittest.TestCase):
             self.check_invalid({**whole, what: None})
 
     def check_invalid(self, evidence: dict[str, Any]) -> None:
-        reasons = doubts(evidence["arm"], evidence["ledger"], evidence["claim"], evidence["child"], same)
+        reasons = suspected(evidence["arm"], evidence["ledger"], evidence["claim"], evidence["child"])
         self.assertTrue(reasons)
         for reason in reasons:
             self.assertTrue(reason.isprintable() and reason)
-        self.assertEqual(grade(("auth.py",), 7, evidence["ledger"], reasons).result, "INVALID")
+        self.assertEqual(grade({"auth.py": True}, 7, evidence["ledger"], reasons).result, "INVALID")
 
     def test_every_field_of_the_evidence_is_changed_above(self) -> None:
         free = {
             "kind",
             "name",
             "request",
-            "host",
+            "hosting",
             "created",
             "timeout",
             "folder",
@@ -1543,7 +1543,7 @@ class Grading(unittest.TestCase):
             "do not describe the same turn": (ARM, edit(LEDGER, turn="t9"), CLAIM, CHILD_ENDED),
         }
         for part, (arm, ledger, claim, child) in causes.items():
-            found = doubts(arm, ledger, claim, child, same)
+            found = suspected(arm, ledger, claim, child)
             self.assertEqual(sum(part in reason for reason in found), 1, (part, found))
         self.assertEqual(len(set(causes)), 20)
 

@@ -58,7 +58,7 @@ class Numbers(unittest.TestCase):
         said = {
             "over 2 MB": cassette_store.RESULT_LIMIT == 2 * 2**20,
             "beyond 12 MB": cassette_store.TURN_LIMIT == 12 * 2**20,
-            "over 512 KB": snapshot.FILE_LIMIT == 512 * 2**10,
+            "over 512 KB": snapshot.SNAPSHOT_FILE_LIMIT == 512 * 2**10,
             "beyond 8 MB": snapshot.SNAPSHOT_LIMIT == 8 * 2**20,
             "more than 5,000 tool calls": cassette_store.CALL_LIMIT == 5000,
             "more than 16 unfinished replays": cassette_store.REPLAY_LIMIT == 16,

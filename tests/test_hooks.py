@@ -25,7 +25,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Cassette,
     CassetteError,
     FileLock,
-    Host,
+    Recorder,
     Ledger,
     Store,
     parse_claim,
@@ -80,7 +80,7 @@ class HookCase(unittest.TestCase):
             QUESTION,
             "8080",
             cwd=str(self.workspace),
-            host=Host("0.19.0", "linux", "rg"),
+            recorder=Recorder("0.19.0", "linux", "rg"),
             pins=("8080",),
             calls=(Call("terminal", {"command": "ls"}, "recorded"),),
             **changes,
@@ -95,7 +95,7 @@ class HookCase(unittest.TestCase):
             "kind": "run",
             "name": "shop",
             "request": QUESTION,
-            "host": "process",
+            "hosting": "process",
             "created": time.time(),
             "timeout": 900.0,
             "plugin": facts.plugin,
@@ -185,7 +185,7 @@ class Claims(HookCase):
             self.assertFalse(self.claimed())
 
     def test_a_gateway_claims_only_an_arm_for_a_gateway(self) -> None:
-        self.arm(host="gateway")
+        self.arm(hosting="gateway")
         self.wait()
         self.load(SESSION_CASSETTES_RUN="a" * 24).start_turn(QUESTION)
         self.assertFalse(self.claimed())
@@ -206,7 +206,7 @@ class Claims(HookCase):
             self.waiting.pop().release()
 
     def test_in_a_gateway_the_session_of_a_command_that_died_runs_no_tool(self) -> None:
-        self.arm(host="gateway")
+        self.arm(hosting="gateway")
         turn = self.host.start_turn(QUESTION)
         self.assertEqual(self.host.call(turn, "terminal", {"command": "ls"}), MISS)
         self.assertFalse(self.store.claim_path("a" * 24).exists())
@@ -215,7 +215,7 @@ class Claims(HookCase):
 
     def test_an_old_arm_of_a_dead_command_closes_nobodys_session(self) -> None:
         for created in (time.time() - 1000, time.time() + 1000):
-            self.arm(host="gateway", created=created)
+            self.arm(hosting="gateway", created=created)
             turn = self.host.start_turn(QUESTION)
             self.assertEqual(self.host.call(turn, "terminal", {"command": "ls"}), '{"live": "terminal"}')
             self.assertFalse(self.claimed())
@@ -231,7 +231,7 @@ class Claims(HookCase):
 
         for harm in (fill_the_disk, lock_the_store):
             with self.subTest(harm.__name__), mock.patch.object(FileLock, "acquire", _acquire_soon):
-                self.arm(host="gateway")
+                self.arm(hosting="gateway")
                 self.wait()
                 harm()
                 turn = self.host.start_turn(QUESTION)
@@ -280,7 +280,7 @@ class Claims(HookCase):
         self.assertEqual(host.ran, [])
 
     def test_eight_threads_racing_for_one_arm_make_exactly_one_claim(self) -> None:
-        self.arm(host="gateway")
+        self.arm(hosting="gateway")
         self.wait()
         turns: list[Turn] = []
         threads = [threading.Thread(target=lambda: turns.append(self.host.start_turn(QUESTION))) for _ in range(8)]
@@ -299,7 +299,7 @@ class Claims(HookCase):
         self.assertEqual(self.host.ran, [])
 
     def test_sessions_claimed_before_a_reload_stay_closed(self) -> None:
-        self.arm(host="gateway")
+        self.arm(hosting="gateway")
         self.wait()
         turn = self.host.start_turn(QUESTION)
         reloaded = self.load()
@@ -517,9 +517,9 @@ class Judgement(unittest.TestCase):
 
     @staticmethod
     def slot(tool: str, args: Any, result: Any = "out", done: bool = True) -> Any:
-        from session_cassettes.middleware import Slot
+        from session_cassettes.middleware import LiveCall
 
-        return Slot(tool, args, result, done)
+        return LiveCall(tool, args, result, done)
 
     def test_after_a_foreign_command_no_later_terminal_output_is_kept(self) -> None:
         slots = [

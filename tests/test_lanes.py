@@ -100,7 +100,7 @@ class RecordingInHermes(TurnsCase):
         self.assertEqual([call.tool for call in kept.calls], [one.tool for one in turn.returned])
         self.assertEqual(len(turn.ran), len(turn.returned))
         self.assertEqual(kept.cwd, str(shop))
-        self.assertEqual(kept.host.hermes, self.version)
+        self.assertEqual(kept.recorder.hermes, self.version)
         self.assertIn("server/auth.py", kept.snapshot.files)
         self.assertEqual(kept.warnings, ())
 

@@ -21,7 +21,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Call,
     Cassette,
     Facts,
-    Host,
+    Recorder,
     Ledger,
     Snapshot,
     SnapshotFile,
@@ -60,7 +60,13 @@ TOOLS = (
 
 def cassette(*calls: Call, **changes: Any) -> Cassette:
     snapshot = Snapshot({"server/auth.py": SnapshotFile(AUTH, len(AUTH))})
-    made = {"request": "where?", "answer": "8080", "cwd": ROOT, "host": Host("0.19.0", "linux", "rg"), **changes}
+    made = {
+        "request": "where?",
+        "answer": "8080",
+        "cwd": ROOT,
+        "recorder": Recorder("0.19.0", "linux", "rg"),
+        **changes,
+    }
     return Cassette("shop", calls=calls, snapshot=snapshot, pins=("8080",), **made)
 
 
@@ -392,7 +398,7 @@ class DedicatedProcess(MiddlewareCase):
 
 
 class CallKeys(unittest.TestCase):
-    HOST = Host("0.19.0", "linux", "rg")
+    HOST = Recorder("0.19.0", "linux", "rg")
 
     def key(self, tool: str, args: Any, workspace: Workspace | None = None) -> str:
         return call_key(tool, args, workspace or Workspace(ROOT, ("/link/shop",)), self.HOST)

@@ -1388,15 +1388,15 @@ class SnapshotTest(unittest.TestCase):
         self.skips("not found", "x", "d/x", "x/y/z", "d/a/b", "n" * 300)
 
     def test_a_file_at_the_limit_is_kept_and_one_byte_more_is_not(self) -> None:
-        self.write("a", "é" * (snapshot.FILE_LIMIT // 2))
+        self.write("a", "é" * (snapshot.SNAPSHOT_FILE_LIMIT // 2))
         self.assertEqual(set(self.take("a").files), {"a"})
-        self.write("a", "é" * (snapshot.FILE_LIMIT // 2) + "x")
+        self.write("a", "é" * (snapshot.SNAPSHOT_FILE_LIMIT // 2) + "x")
         self.skips("too large", "a")
 
     def test_exactly_eight_megabytes_are_kept(self) -> None:
         names = [f"f{number:02}" for number in range(17)]
         for name in names:
-            self.write(name, b"x" * snapshot.FILE_LIMIT)
+            self.write(name, b"x" * snapshot.SNAPSHOT_FILE_LIMIT)
         self.write("one", "x")
         self.write("zero", "")
         taken = self.take(*names, "one", "zero")
@@ -1406,7 +1406,7 @@ class SnapshotTest(unittest.TestCase):
     def test_the_total_counts_what_is_stored(self) -> None:
         names = [f"f{number:02}" for number in range(20)]
         for name in names:
-            self.write(name, b"x" * (snapshot.FILE_LIMIT - 10))
+            self.write(name, b"x" * (snapshot.SNAPSHOT_FILE_LIMIT - 10))
         taken = self.take(*names, redact=lambda text, _: text + "y" * 20)
         self.assertEqual(len(taken.files), 15)
 

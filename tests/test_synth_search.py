@@ -633,7 +633,7 @@ def synthesizer(
     return synth.Synthesizer(
         snapshot_of(texts, skipped),
         place,
-        store.Host(**{"hermes": hermes, "platform": "linux", "search": search, "git": git, **host}),
+        store.Recorder(**{"hermes": hermes, "platform": "linux", "search": search, "git": git, **host}),
         {"rg_major": 13} if learned is None else learned,
     )
 
@@ -671,7 +671,7 @@ class ReadTest(unittest.TestCase):
     def read(self, text: str, hermes: str = "0.22.2", size: int | None = None, **args: Any) -> Any:
         file = store.SnapshotFile(text, len(text.encode()) if size is None else size)
         made = synth.Synthesizer(
-            store.Snapshot({"a.txt": file}), snapshots.Workspace("/ws"), store.Host(hermes, "linux", "rg")
+            store.Snapshot({"a.txt": file}), snapshots.Workspace("/ws"), store.Recorder(hermes, "linux", "rg")
         )
         return json.loads(made.answer("read_file", {"path": "a.txt", **args}))
 

@@ -23,7 +23,7 @@ from tests.lanes.differential import hermes_version, prepare  # noqa: E402
 
 sys.path.remove(str(ROOT))  # Hermes has a `cli` and a `hooks` of its own
 
-from session_cassettes.cassette_store import Call, Host  # noqa: E402
+from session_cassettes.cassette_store import Call, Recorder  # noqa: E402
 from session_cassettes.middleware import Bindings  # noqa: E402
 from session_cassettes.snapshot import Workspace, hermes_redactor, take_snapshot  # noqa: E402
 from session_cassettes.synth_search import Synthesizer  # noqa: E402
@@ -145,7 +145,7 @@ def synthesizer(workspace: Path, megabytes: float = 8) -> Synthesizer:
     """What answers from a snapshot of the first files."""
     place = Workspace.here(str(workspace))
     kept = material.snapshot(megabytes)
-    return Synthesizer(kept, place, Host(hermes_version(), sys.platform, "rg", False, place.fold_case))
+    return Synthesizer(kept, place, Recorder(hermes_version(), sys.platform, "rg", False, place.fold_case))
 
 
 def searches(count: int, workspace: Path) -> Found:

@@ -15,12 +15,12 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Call,
     Cassette,
     Facts,
-    Host,
+    Recorder,
     Snapshot,
     SnapshotFile,
 )
 
-HOST = Host("0.22.2.post1", "linux", "rg")
+HOST = Recorder("0.22.2.post1", "linux", "rg")
 FACTS = Facts("1.0.0", "f" * 64, 1, False, HOST.hermes)
 CWD = "/home/person/shop"
 WORDS = (

@@ -131,7 +131,7 @@ def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> Any:
     calls = [store.Call("search_files", {}, json.dumps({"files": files}))]
     place = snapshot.Workspace.here(str(workspace))
     taken = snapshot.take_snapshot(calls, place, redact=snapshot.hermes_redactor(), deadline=time.monotonic() + 120)
-    host = store.Host(
+    host = store.Recorder(
         hermes=hermes_version(),
         platform=sys.platform,
         search="rg" if with_rg else "grep",

@@ -16,7 +16,7 @@ from .host import PATIENCE, Home
 
 model = load_demo("model")
 load_plugin()
-from session_cassettes.cassette_store import Call, Cassette, Host, Store  # noqa: E402
+from session_cassettes.cassette_store import Call, Cassette, Recorder, Store  # noqa: E402
 
 Step, ToolCall = model.Step, model.ToolCall
 MISS = '{"status": "unavailable", "message": "cassette miss"}'
@@ -76,7 +76,7 @@ def keep_cassette(home: Home, name: str, request: str, workspace: Path, version:
             request,
             "it is 8080",
             cwd=str(workspace),
-            host=Host(version, "linux", "rg"),
+            recorder=Recorder(version, "linux", "rg"),
             pins=("8080",),
             calls=(Call("read_file", {"path": "a.txt"}, "recorded: 8080"),),
         ),

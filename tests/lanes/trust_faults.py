@@ -287,7 +287,7 @@ class FaultsOfTheWorld(FaultCase):
             kind="run",
             name="port",
             request=REQUEST,
-            host="gateway",
+            hosting="gateway",
             created=time.time(),
             timeout=900.0,
             plugin=facts.plugin,

@@ -359,7 +359,7 @@ def grade(held: Mapping[str, bool], recorded: int, ledger: Ledger | None, reason
     calls = ledger.calls if ledger else ()
     misses = tuple(call for call in calls if call.how not in ("hit", "synthesized"))
     if ledger is None and not reasons:
-        reasons = [_NO_LEDGER]
+        reasons = [because("no ledger")]
     if reasons:
         result = "INVALID"
     elif not held or not all(held.values()):
@@ -389,7 +389,46 @@ def _compare(calls: Sequence[Answered], recorded: int) -> str:
     return f"subset of recording, {how} ({recorded} recorded)"
 
 
-_NO_LEDGER = "the replay left no ledger: the turn did not end with an answer"
+#: Every reason that can make a run INVALID, in the reader's words.  The README
+#: has a table that tells what to do about each.
+REASONS = {
+    "nothing ran": "the session could not be started",
+    "out of time": "the session did not end in time and was stopped",
+    "exit status": "hermes chat exited with status {code}{said}",
+    "unclaimed process": "no session claimed the run: unless the plugin was loaded there, in which case no tool ran, its"
+    " request ran live, with real tools; see hermes cassette doctor",
+    "unclaimed gateway": "no session claimed the run: its request may have run live, with real tools;"
+    " see hermes cassette doctor",
+    "still waiting": "the request was still waiting for a session after one had answered it",
+    "other run": "the session that answered belongs to another run",
+    "other code": "the session ran other plugin code than this command's",
+    "unknown code": "this command does not know which plugin code it is",
+    "yolo": "HERMES_YOLO_MODE was set where the session ran",
+    "yolo changed": "HERMES_YOLO_MODE changed during the turn",
+    "cassette changed": "the cassette changed between the command and its session",
+    "cassette failed": "the cassette failed to load: {error}",
+    "untrusted": "what the session left for this command cannot be trusted: {error}",
+    "no ledger": "the session left no record of its tool calls: its turn did not end with an answer",
+    "unfinished": "the record of the tool calls is unfinished: the turn did not end with an answer",
+    "two turns": "what the session said at the turn's start and at its end is not about the same turn",
+    "live": "{count} of the turn ran live before the replay took over",
+    "cut short": "the turn made more than {limit:,} tool calls: the list of calls was cut short",
+    "evicted": "more than {limit} unfinished replays were in memory: this one's cassette was let go",
+    "odd call": "a tool call is listed that was neither answered nor missed",
+    "internal": "internal error: {error}",
+    "no answer": "no final answer was captured",
+    "other answer": "hermes chat printed another answer than the one that the replayed turn gave",
+    "no session": "the record of the tool calls names no session",
+    "no id printed": "hermes chat printed no session id",
+    "other session": "hermes chat printed session {printed}, but session {replayed} was replayed",
+    "slow pin": 'the pin "{pin}" could not be tried in {seconds:g} s on this answer',
+    "no pin child": "the pins that are regular expressions could not be tried ({error})",
+}
+
+
+def because(key: str, **facts: object) -> str:
+    """One of `REASONS`, with its facts."""
+    return REASONS[key].format_map(facts)
 
 
 def doubts(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child, same_answer: bool) -> list[str]:
@@ -400,32 +439,25 @@ def doubts(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child, s
     found: list[str] = []
     found += _child_doubts(child)
     if claim is None:
-        found.append(_UNCLAIMED[arm.hosting])
+        found.append(because(f"unclaimed {arm.hosting}"))
         return found
     found += _claim_doubts(arm, claim)
     if ledger is None:
-        found.append(_NO_LEDGER)
+        found.append(because("no ledger"))
         return found
     found += _ledger_doubts(claim, ledger)
     found += _match_doubts(ledger, child, same_answer)
-    return found
-
-
-_UNCLAIMED = {
-    "process": "no session claimed the run: unless the plugin was loaded there, in which case no tool ran, its request"
-    " ran live, with real tools; see hermes cassette doctor",
-    "gateway": "no session claimed the run: its request may have run live, with real tools; see hermes cassette doctor",
-}
+    return list(dict.fromkeys(found))  # one cause is one reason
 
 
 def _child_doubts(child: Child) -> list[str]:
     if child.timed_out:
-        return ["the session did not end in time and was stopped"]
+        return [because("out of time")]
     if child.code is None:
-        return ["the session could not be started"]
+        return [because("nothing ran")]
     if child.code != 0:
         said = f": {child.complaint}" if child.complaint else ""
-        return [f"hermes chat exited with status {child.code}{said}"]
+        return [because("exit status", code=child.code, said=said)]
     return []
 
 
@@ -434,33 +466,32 @@ def _claim_doubts(arm: Arm, claim: Claim) -> list[str]:
     if claim.error:
         found.append(claim.error)
     if claim.arm != arm.id:
-        found.append("the claim belongs to another run")
+        found.append(because("other run"))
     if (claim.facts.plugin, claim.facts.fingerprint) != (arm.plugin, arm.fingerprint):
-        found.append("the session was hosted by other plugin code than this command's")
+        found.append(because("other code"))
     if not arm.fingerprint:
-        found.append("this command does not know which plugin code it is")
+        found.append(because("unknown code"))
     if claim.facts.yolo:
-        found.append("the session's process ran with HERMES_YOLO_MODE set")
+        found.append(because("yolo"))
     return found
 
 
 def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
     found = []
     if _turn_of(ledger) != _turn_of(claim) or claim.session not in ledger.sessions:
-        found.append("the ledger and the claim do not describe the same turn")
+        found.append(because("two turns"))
     if not ledger.finished:
-        found.append("the ledger is unfinished: the turn did not end with an answer")
+        found.append(because("unfinished"))
     if ledger.live:
-        found.append(
-            f"{ledger.live} tool call{'s' if ledger.live > 1 else ''} of the turn started live before the claim landed"
-        )
+        found.append(because("live", count=f"{ledger.live} tool call{'s' * (ledger.live > 1)}"))
     if ledger.truncated:
-        found.append(f"the turn made more than {CALL_LIMIT:,} tool calls: the call log was cut short")
+        found.append(because("cut short", limit=CALL_LIMIT))
     if ledger.evicted:
-        found.append(f"more than {REPLAY_LIMIT} unfinished replays were in memory: this one was cleared")
+        found.append(because("evicted", limit=REPLAY_LIMIT))
     if any(call.how not in HOWS for call in ledger.calls):
-        found.append("the ledger tells of a call that was neither answered nor missed")
-    found += [f"internal error: {error}" for error in ledger.errors]
+        found.append(because("odd call"))
+    told = (claim.error, REASONS["yolo changed"])  # in words of their own
+    found += [error if error in told else because("internal", error=error) for error in ledger.errors]
     return found
 
 
@@ -471,15 +502,15 @@ def _turn_of(value: Ledger | Claim) -> tuple[Any, ...]:
 def _match_doubts(ledger: Ledger, child: Child, same_answer: bool) -> list[str]:
     found = []
     if not ledger.answer.strip():
-        found.append("no final answer was captured")
+        found.append(because("no answer"))
     elif not same_answer:
-        found.append("the answer that hermes chat printed is not the claimed turn's answer")
+        found.append(because("other answer"))
     if not any(ledger.sessions):
-        found.append("the ledger names no session")
+        found.append(because("no session"))
     elif not child.session:
-        found.append("hermes chat printed no session id")
+        found.append(because("no id printed"))
     elif child.session not in ledger.sessions:
-        found.append(f"hermes chat printed session {child.session}, the claim was in {ledger.sessions[-1]}")
+        found.append(because("other session", printed=child.session, replayed=ledger.sessions[-1]))
     return found
 
 
@@ -1234,6 +1265,11 @@ class Store:
         """Whether a cassette has this name, in this or another case."""
         self.path(name)
         return any(name.casefold() == other.casefold() for other in self.names())
+
+    def check_free(self, name: str, overwrite: bool) -> None:
+        """Refuse a name that is taken.  :raises CassetteError: unless it may be overwritten."""
+        if self.exists(name) and not overwrite:
+            raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
 
     def names(self) -> list[str]:
         """The names of all cassettes, sorted."""

@@ -40,6 +40,7 @@ from .cassette_store import (
     RecordingState,
     Store,
     Verdict,
+    because,
     check_name,
     check_pin,
     doubts,
@@ -63,6 +64,8 @@ from .hooks import (
     check_replayable,
     find_ripgrep,
     hermes_version,
+    refuse_foreign_runtime,
+    same_answer,
     hermes_config,
     yolo_set,
 )
@@ -255,18 +258,15 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     check_replayable(request)
     store = plugin.store()
     store.prepare()
-    if store.exists(name) and not options.cassette_overwrite:
-        raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
+    store.check_free(name, options.cassette_overwrite)
     folder = _work_folder(os.getcwd() if options.cassette_in is None else options.cassette_in)
-    arm = _new_arm(
-        plugin, "record", name, request, options.cassette_timeout, folder, overwrite=options.cassette_overwrite
-    )
-    hermes = find_hermes(sys.argv[0])
-    with _armed(store, arm, lambda: _check_host(plugin, store, arm, hermes, folder, screen)) as slot:
-        child = _run_child(plugin, store, arm, slot, hermes, options, folder, screen)
+    arm = _new_arm(plugin, "record", name, request, folder, options)
+    launch = Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen)
+    with _armed(launch) as place:
+        child = _run_child(launch, place)
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
         kept = store.read_value(store.outcome_path(arm.id), parse_state)
-    return _tell_recording(store, name, child, claim, kept, options, screen)
+    return _tell_recording(launch, child, claim, kept)
 
 
 def _recording_steps(name: str) -> str:
@@ -290,25 +290,17 @@ def _recording_steps(name: str) -> str:
     )
 
 
-def _tell_recording(
-    store: Store,
-    name: str,
-    child: Child,
-    claim: Claim | None,
-    kept: RecordingState | None,
-    options: argparse.Namespace,
-    screen: Screen,
-) -> int:
-    saved = kept is not None and kept.state == "saved"
-    if saved:
+def _tell_recording(launch: Launch, child: Child, claim: Claim | None, kept: RecordingState | None) -> int:
+    store, name, screen, as_json = launch.store, launch.arm.name, launch.screen, launch.options.cassette_json
+    if kept is not None and kept.state == "saved":
         cassette, _ = store.read(name)
-        if options.cassette_json:
+        if as_json:
             screen.print(json.dumps({"schema": JSON_SCHEMA, "saved": True, **_describe(store, name, cassette)}))
-            return 0
-        screen.print(_saved_report(name, cassette))
+        else:
+            screen.print(_saved_report(name, cassette))
         return 0
     why = _why_nothing_saved(child, claim, kept)
-    if options.cassette_json:
+    if as_json:
         screen.print(json.dumps({"schema": JSON_SCHEMA, "saved": False, "name": name, "why": why}))
         return ERROR
     raise CassetteError(f"nothing was saved as {name!r}: {why}")
@@ -468,7 +460,8 @@ def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
     """A cassette as `--json` shows it: everything but the texts of results and files."""
     return {
         "name": name,
-        "path": str(store.path(name)),
+        "file": str(store.path(name)),
+        "path": str(store.path(name)),  # its older name; a run's path is what its calls were
         "request": cassette.request,
         "answer": cassette.answer,
         "model": cassette.model,
@@ -561,6 +554,31 @@ def _compact(value: Any) -> str:
 # run
 
 
+class Launch(NamedTuple):
+    """What every step of starting one session carries, from the arm to the verdict.
+
+    `hermes` is the launcher's argument list, `folder` the absolute path of
+    where the session works.
+    """
+
+    plugin: Plugin
+    store: Store
+    arm: Arm
+    hermes: tuple[str, ...]
+    options: argparse.Namespace
+    folder: str
+    screen: Screen
+
+
+class Evidence(NamedTuple):
+    """What a run left behind; `faults` are reasons to distrust it."""
+
+    child: Child
+    claim: Claim | None
+    ledger: Ledger | None
+    faults: tuple[str, ...]
+
+
 def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     store = plugin.store()
     store.prepare()
@@ -573,39 +591,49 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     check_replayable(cassette.request)
     refuse_foreign_runtime(options.cassette_provider, hermes_config(), options.cassette_model)
     folder = _work_folder(_recorded_folder(cassette) if options.cassette_in is None else options.cassette_in)
-    arm = _new_arm(plugin, "run", name, cassette.request, options.cassette_timeout, folder, cassette_sha=sha)
+    arm = _new_arm(plugin, "run", name, cassette.request, folder, options, cassette_sha=sha)
+    launch = Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen)
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
-    hermes = find_hermes(sys.argv[0])
-    with _armed(store, arm, lambda: _check_host(plugin, store, arm, hermes, folder, screen)) as slot:
-        child = _run_child(plugin, store, arm, slot, hermes, options, folder, screen)
-        claim, claim_fault = _evidence(store, store.claim_path(arm.id), parse_claim)
-        ledger, ledger_fault = _evidence(store, store.ledger_path(arm.id), parse_ledger)
-        left, arm_fault = _evidence(store, store.arm_path, parse_arm)
-        left_over = bool(arm_fault) or left is not None and left.id == arm.id
+    evidence = _replay(launch)
     seconds = time.monotonic() - started
-    printed_it = ledger is not None and same_answer(child.printed, ledger.answer)
-    reasons = doubts(arm, ledger, claim, child, printed_it) + claim_fault + ledger_fault
-    if left_over and claim is not None:
-        reasons.append("the arm was left over")
-    held, slow = hold_pins(cassette.pins, ledger.answer if ledger else "")
-    reasons += slow
-    held = {pin: held.get(pin, False) for pin in cassette.pins}
-    verdict = grade(held, len(cassette.calls), ledger, reasons)
-    model = ledger.model if ledger and ledger.model else options.cassette_model or "the default model"
-    run = _run_file(arm, at, seconds, model, options, folder, verdict, ledger, claim, child, sha)
+    verdict = _graded(launch, cassette, evidence)
+    run = {**_run_head(launch, at, seconds), **_run_result(launch, verdict, evidence)}
     path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
     told = json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}) if options.cassette_json else None
     with contextlib.suppress(OSError):  # graded and kept: whoever stopped reading changes no verdict
-        screen.print(told or verdict_text(name, model, seconds, verdict, screen))
+        screen.print(told or verdict_text(name, run["model"], seconds, verdict, screen))
     return verdict.exit_code
 
 
-def _evidence(store: Store, path: Path, parse: Callable[[bytes, str], Any]) -> tuple[Any, list[str]]:
+def _replay(launch: Launch) -> Evidence:
+    """Send the request, and gather what its session left."""
+    store, arm = launch.store, launch.arm
+    with _armed(launch) as place:
+        child = _run_child(launch, place)
+        claim, claim_faults = _trusted(store, store.claim_path(arm.id), parse_claim)
+        ledger, ledger_faults = _trusted(store, store.ledger_path(arm.id), parse_ledger)
+        left, arm_faults = _trusted(store, store.arm_path, parse_arm)
+    faults = claim_faults + ledger_faults
+    if claim is not None and (arm_faults or left is not None and left.id == arm.id):
+        faults.append(because("still waiting"))
+    return Evidence(child, claim, ledger, tuple(faults))
+
+
+def _graded(launch: Launch, cassette: Cassette, evidence: Evidence) -> Verdict:
+    child, claim, ledger, faults = evidence
+    answer = ledger.answer if ledger else ""
+    reasons = [*doubts(launch.arm, ledger, claim, child, same_answer(child.printed, answer)), *faults]
+    held, slow = hold_pins(cassette.pins, answer)
+    held = {pin: held.get(pin, False) for pin in cassette.pins}
+    return grade(held, len(cassette.calls), ledger, [*reasons, *slow])
+
+
+def _trusted(store: Store, path: Path, parse: Callable[[bytes, str], Any]) -> tuple[Any, list[str]]:
     """Read a claim or ledger; one that cannot be trusted is a reason, not a crash."""
     try:
         return store.read_value(path, parse), []
     except CassetteError as error:
-        return None, [f"a hand-over file cannot be trusted: {error}"]
+        return None, [because("untrusted", error=error)]
 
 
 def _recorded_folder(cassette: Cassette) -> str:
@@ -623,76 +651,6 @@ def _work_folder(path: str) -> str:
     if not os.path.isdir(folder):
         raise CassetteError(f"the folder {folder} does not exist: make it, or name another with --in DIR")
     return folder
-
-
-def refuse_foreign_runtime(
-    provider: str | None, config: Mapping[str, Any], model: str | None = None, environ: Mapping[str, str] = os.environ
-) -> None:
-    """Refuse a runtime that runs its tools outside Hermes, where no middleware sees them.
-
-    Those are the providers that speak ACP to an agent of their own (Copilot's),
-    and the Codex app server.  Whatever may stand in for the model within a turn
-    is looked at too: fallbacks, auxiliary models, mixtures.
-
-    :param provider: the provider that overrides the configured one, or None.
-    :param model: the same for the model.
-    :raises CassetteError: if one is in use.
-    """
-    main = config.get("model")
-    main = main if isinstance(main, Mapping) else {}
-    named = str(provider or main.get("provider") or environ.get("HERMES_INFERENCE_PROVIDER") or "")
-    found = [("provider", named), ("model", re.split("[:/]", model or "")[0])]
-    found += [(f"model.{key}", value) for key, value in _settings(main) if key != "provider"]
-    for part in ("fallback_model", "fallback_providers", "auxiliary", "moa", "smart_model_routing"):
-        found += [(f"{part}.{key}", value) for key, value in _settings(config.get(part))]
-    names = [named, model or "", *(value for _, value in found)]
-    for _ in range(2):  # an alias may name a provider
-        for part in ("providers", "custom_providers", "model_aliases"):
-            entries = [(f"{part}.{key}", value) for key, value in _entries_named(config.get(part), names)]
-            found += entries
-            names += [value for key, value in entries if key.rpartition(".")[2] in ("provider", "model")]
-    for key, value in found:
-        if _runs_its_own_tools(key, value):
-            raise CassetteError(
-                f"{key} {value!r} runs its tools outside Hermes, where a replay cannot answer them:"
-                " name another with --provider, or change Hermes's configuration"
-            )
-
-
-def _runs_its_own_tools(key: str, value: str) -> bool:
-    last, text = key.rpartition(".")[2], value.strip().lower()
-    if last in ("api_mode", "openai_runtime", "runtime", "transport"):
-        return text == "codex_app_server"
-    if last in ("provider", "model", "base_url", "inference_base_url", "api", "url"):
-        return "acp" in re.split(r"[^a-z]+", text.partition("://")[0])
-    return False
-
-
-def _normal_provider(name: str) -> str:
-    """A custom provider's name as Hermes compares it (`_normalize_custom_provider_name`)."""
-    return name.strip().lower().replace(" ", "-")
-
-
-def _settings(value: Any, depth: int = 6) -> Iterator[tuple[str, str]]:
-    """Every text within a setting, by its dotted path."""
-    if not depth:
-        return
-    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in pairs:
-        if isinstance(inner, str):
-            yield str(key), inner
-        yield from ((f"{key}.{path}", text) for path, text in _settings(inner, depth - 1))
-
-
-def _entries_named(value: Any, names: Sequence[str | None]) -> Iterator[tuple[str, str]]:
-    """The texts of those entries of a table, or of a list, that have one of these names."""
-    plain = {_normal_provider(name).removeprefix("custom:") for name in names if name}
-    wanted = plain | {re.split("[:/]", name)[0] for name in plain}
-    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    for key, entry in pairs:
-        name = str(entry.get("name", key)) if isinstance(entry, Mapping) else str(key)
-        if {_normal_provider(name), _normal_provider(str(key))} & wanted:
-            yield from ((f"{name}.{path}", text) for path, text in _settings(entry))
 
 
 def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen: Screen) -> str:
@@ -713,25 +671,29 @@ def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen
     return "\n".join(lines)
 
 
-def _run_file(
-    arm: Arm,
-    at: datetime.datetime,
-    seconds: float,
-    model: str,
-    options: argparse.Namespace,
-    folder: str,
-    verdict: Verdict,
-    ledger: Ledger | None,
-    claim: Claim | None,
-    child: Child,
-    sha: str,
-) -> dict[str, Any]:
-    """Everything that explains a result a month later."""
+def _run_head(launch: Launch, at: datetime.datetime, seconds: float) -> dict[str, Any]:
+    """What a run was, whatever came of it: everything that explains a result a month later."""
+    arm, options = launch.arm, launch.options
     return {
         "name": arm.name,
         "run": arm.id,
         "at": at.isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
+        "provider": options.cassette_provider or "",
+        "skills": options.cassette_skills,
+        "folder": launch.folder,
+        "host": arm.hosting,
+        "plugin": arm.plugin,
+        "fingerprint": arm.fingerprint,
+        "cassette_sha256": arm.cassette_sha,
+    }
+
+
+def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[str, Any]:
+    """What came of a run, and what that rests on."""
+    child, claim, ledger, _ = evidence
+    asked = launch.options.cassette_model or "the default model"
+    return {
         "result": verdict.result,
         "exit_code": verdict.exit_code,
         "reasons": list(verdict.reasons),
@@ -743,15 +705,8 @@ def _run_file(
             {"tool": miss.tool, "args": miss.args, "reason": miss.reason, "nearest": miss.nearest}
             for miss in verdict.misses
         ],
-        "model": model,
-        "provider": options.cassette_provider or "",
-        "skills": options.cassette_skills,
-        "folder": folder,
-        "host": arm.hosting,
+        "model": ledger.model if ledger and ledger.model else asked,
         "hermes": claim.facts.hermes if claim else hermes_version(),
-        "plugin": arm.plugin,
-        "fingerprint": arm.fingerprint,
-        "cassette_sha256": sha,
         "sessions": list(ledger.sessions) if ledger else [],
         "child": {"code": child.code, "timed_out": child.timed_out, "session": child.session},
     }
@@ -813,11 +768,11 @@ def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
     ]
     todo: list[str] = []
     launcher, fault = _tried(lambda: find_hermes(sys.argv[0]))
-    told.append(f"launcher   {launcher or fault}")
+    told.append(f"launcher   {quote(launcher) if launcher else fault}")
     todo += [fault] if fault else []
     if kind == "gateway" and launcher:
         screen.progress("asking the gateway ...")
-        _, fault = _tried(lambda: _prepared_ping(plugin, store, str(launcher)))
+        _, fault = _tried(lambda: _prepared_ping(plugin, store, launcher))
         told.append(f"gateway    {fault or 'runs this plugin code'}")
         todo += [fault] if fault else []
     _, fault = _tried(lambda: refuse_foreign_runtime(None, hermes_config()))
@@ -831,7 +786,7 @@ def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
     return told + stored, todo + more
 
 
-def _prepared_ping(plugin: Plugin, store: Store, launcher: str) -> None:
+def _prepared_ping(plugin: Plugin, store: Store, launcher: Sequence[str]) -> None:
     store.prepare()
     ping_gateway(plugin, store, launcher, os.getcwd())
 
@@ -870,10 +825,9 @@ def _new_arm(
     kind: Kind,
     name: str,
     request: str,
-    timeout: float,
     folder: str,
+    options: argparse.Namespace,
     cassette_sha: str = "",
-    overwrite: bool = False,
 ) -> Arm:
     return Arm(
         id=secrets.token_hex(12),
@@ -882,12 +836,12 @@ def _new_arm(
         request=request,
         hosting=hosting_here(plugin.ctx),
         created=time.time(),
-        timeout=timeout,
+        timeout=options.cassette_timeout,
         plugin=plugin.facts.plugin,
         fingerprint=plugin.facts.fingerprint,
         folder=folder,
         cassette_sha=cassette_sha,
-        overwrite=overwrite,
+        overwrite=kind == "record" and options.cassette_overwrite,
         rg_major=ripgrep_major(),
     )
 
@@ -936,33 +890,40 @@ class WaitingPlace:
 
 
 @contextlib.contextmanager
-def _armed(store: Store, arm: Arm, check: Callable[[], None]) -> Iterator[WaitingPlace]:
+def _armed(launch: Launch) -> Iterator[WaitingPlace]:
     """Put an arm in the one waiting place of the profile, and clean up after it.
 
-    :param check: is called when the place is taken, before the arm lies there
-        for all to see.
-    :raises CassetteError: if another run waits there, or `check` refuses.
+    The host is checked when the place is taken, before the arm lies there for
+    all to see.
+
+    :raises CassetteError: if another run waits there, or the host is refused.
     """
-    slot = WaitingPlace(store.waiting())
-    if not slot.lock.try_acquire():
+    store, arm = launch.store, launch.arm
+    place = WaitingPlace(store.waiting())
+    if not place.lock.try_acquire():
         raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
     try:
         if store.waiting().try_acquire():
             raise CassetteError(f"the file system of {store.root} keeps no locks: put Hermes's home on a local disk")
-        check()
+        _check_gateway(launch)
         with store.lock():
             write_atomically(store.arm_path, to_json(arm))  # an arm lying there belongs to the dead
-        yield slot
+        yield place
     finally:
-        with contextlib.suppress(CassetteError), store.lock():
-            left = store.read_value(store.arm_path, parse_arm)
-            orphan = slot.abandoned and arm.hosting == "gateway" and arm.kind == "run"
-            if left is not None and left.id == arm.id and not orphan:
-                store.arm_path.unlink(missing_ok=True)
-        slot.lock.release()
-        for path in (store.claim_path(arm.id), store.ledger_path(arm.id), store.outcome_path(arm.id)):
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+        _disarm(store, arm, place)
+
+
+def _disarm(store: Store, arm: Arm, place: WaitingPlace) -> None:
+    """Take an arm back, and remove what its session left for this command."""
+    with contextlib.suppress(CassetteError), store.lock():
+        left = store.read_value(store.arm_path, parse_arm)
+        orphan = place.abandoned and arm.hosting == "gateway" and arm.kind == "run"
+        if left is not None and left.id == arm.id and not orphan:
+            store.arm_path.unlink(missing_ok=True)
+    place.lock.release()
+    for path in (store.claim_path(arm.id), store.ledger_path(arm.id), store.outcome_path(arm.id)):
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _age(store: Store) -> str:
@@ -991,11 +952,24 @@ def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str
     return {**kept, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1", **added}
 
 
-def find_hermes(argv0: str, which: Callable[[str], str | None] = shutil.which, windows: bool = os.name == "nt") -> str:
-    """The `hermes` that runs this command, or the one on PATH.
+#: The module that `python -m` runs in place of the `hermes` launcher.
+_HERMES_MODULE = "hermes_cli.main"
 
+
+def find_hermes(
+    argv0: str,
+    which: Callable[[str], str | None] = shutil.which,
+    windows: bool = os.name == "nt",
+    module: str | None = None,
+) -> tuple[str, ...]:
+    """How to start another `hermes`: as this command was started, or by the one on PATH.
+
+    :param module: the name of the module that the running program is, or None to find it out.
     :raises CassetteError: if there is none, or it is a batch file.
     """
+    if (_running_module() if module is None else module) == _HERMES_MODULE:
+        # Not from the folder it is started in, which may hold modules of the same names.
+        return (sys.executable, "-P", "-m", _HERMES_MODULE)
     own = os.path.abspath(argv0) if argv0 else ""
     stem = os.path.basename(own).lower().partition(".")[0]
     if windows and own and not os.path.splitext(own)[1]:
@@ -1007,14 +981,21 @@ def find_hermes(argv0: str, which: Callable[[str], str | None] = shutil.which, w
         raise CassetteError(
             f"{launcher} is a batch file, and cmd.exe would read the request anew: put hermes.exe first on PATH"
         )
-    return launcher
+    return (launcher,)
 
 
-def chat_arguments(hermes: str, query: str, options: argparse.Namespace, folder: str, version: str) -> list[str]:
+def _running_module() -> str:
+    """The module that `python -m` runs, or ""."""
+    return str(getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") or "")
+
+
+def chat_arguments(
+    hermes: Sequence[str], query: str, options: argparse.Namespace, folder: str, version: str
+) -> list[str]:
     """The argument list of a `hermes chat -Q` child; the query is one argument."""
     if "\0" in query:
         raise CassetteError("the request holds a NUL character: no command line can carry it")
-    words = [hermes, "chat", "-Q", f"--query={query}"]
+    words = [*hermes, "chat", "-Q", f"--query={query}"]
     if options.cassette_model:
         words.append(f"--model={options.cassette_model}")
     if options.cassette_provider:
@@ -1026,48 +1007,53 @@ def chat_arguments(hermes: str, query: str, options: argparse.Namespace, folder:
     return words
 
 
-def _check_host(plugin: Plugin, store: Store, arm: Arm, hermes: str, folder: str, screen: Screen) -> None:
-    if arm.hosting == "gateway":
-        screen.progress("asking the gateway ...")
-        ping_gateway(plugin, store, hermes, folder)
+def _check_gateway(launch: Launch) -> None:
+    if launch.arm.hosting == "gateway":
+        launch.screen.progress("asking the gateway ...")
+        ping_gateway(launch.plugin, launch.store, launch.hermes, launch.folder)
 
 
-def _run_child(
-    plugin: Plugin,
-    store: Store,
-    arm: Arm,
-    slot: WaitingPlace,
-    hermes: str,
-    options: argparse.Namespace,
-    folder: str,
-    screen: Screen,
-) -> Child:
+def _run_child(launch: Launch, place: WaitingPlace) -> Child:
     """Start the session that an arm waits for, and wait for its end."""
+    arm, store = launch.arm, launch.store
     variable = RUN_VARIABLE if arm.kind == "run" else RECORD_VARIABLE
     added = {variable: arm.id} if arm.hosting == "process" else {}
-    words = chat_arguments(hermes, arm.request, options, folder, plugin.facts.hermes)
+    words = chat_arguments(launch.hermes, arm.request, launch.options, launch.folder, launch.plugin.facts.hermes)
     started = time.monotonic()
 
     def waiting() -> None:
         claimed = store.claim_path(arm.id).exists()
         if claimed:
-            slot.lock.release()  # the next run may arm while this one goes on
+            place.lock.release()  # the next run may arm while this one goes on
         what = "the model" if claimed else "a session"
-        screen.progress(f"waiting for {what} ({time.monotonic() - started:.0f} s) ...")
+        launch.screen.progress(f"waiting for {what} ({time.monotonic() - started:.0f} s) ...")
 
-    slot.abandoned = True
-    code, timed_out, printed, told = run_process(
-        words, folder, child_environment(os.environ, **added), arm.timeout, waiting
+    place.abandoned = True
+    ended = run_process(words, launch.folder, child_environment(os.environ, **added), arm.timeout, waiting)
+    place.abandoned = ended.timed_out
+    sessions = re.findall(r"^session_id: (\S+)\s*$", ended.told, re.MULTILINE)
+    return Child(
+        ended.code,
+        ended.timed_out,
+        sessions[-1] if sessions else "",
+        ended.printed,
+        _complaint(ended.printed, ended.told),
     )
-    slot.abandoned = timed_out
-    sessions = re.findall(r"^session_id: (\S+)\s*$", told, re.MULTILINE)
-    return Child(code, timed_out, sessions[-1] if sessions else "", printed, _complaint(printed, told))
+
+
+class Ended(NamedTuple):
+    """How a process ended: its exit status, and what it wrote on standard output and standard error."""
+
+    code: int | None
+    timed_out: bool
+    printed: str
+    told: str
 
 
 def run_process(
     words: Sequence[str], folder: str, environ: Mapping[str, str], timeout: float, waiting: Callable[[], None]
-) -> tuple[int | None, bool, str, str]:
-    """Run a process to its end and return (status, timed out, stdout, stderr).
+) -> Ended:
+    """Run a process to its end.
 
     Its output goes to two temporary files that vanish with it.  At the time-out
     (seconds), and on any error here, its whole process group is ended.
@@ -1097,7 +1083,7 @@ def run_process(
         finally:
             if process.poll() is None or timed_out:
                 _end_group(process)
-        return process.returncode, timed_out, _text(out), _text(err)
+        return Ended(process.returncode, timed_out, _text(out), _text(err))
 
 
 def _text(file: IO[bytes]) -> str:
@@ -1137,26 +1123,30 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def ping_gateway(plugin: Plugin, store: Store, hermes: str, folder: str) -> None:
+def ping_gateway(plugin: Plugin, store: Store, hermes: Sequence[str], folder: str) -> None:
     """Ask the gateway what it runs, and refuse unless it is exactly this plugin.
 
     :raises CassetteError: at silence, other code, or an approval bypass.
     """
     nonce = secrets.token_hex(8)
     path = store.ping_path(nonce)
-    words = [hermes, "chat", "-Q", f"--query=/cassette ping {nonce}"]
+    words = [*hermes, "chat", "-Q", f"--query=/cassette ping {nonce}"]
     try:
-        _, _, printed, told = run_process(words, folder, child_environment(os.environ), PING_TIMEOUT, lambda: None)
+        ended = run_process(words, folder, child_environment(os.environ), PING_TIMEOUT, lambda: None)
         answer = store.read_value(path, lambda data, file: Fields(parse_json(data, file), file))
     finally:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
     if answer is None:
-        said = f" ({complaint})" if (complaint := _complaint(printed, told)) else ""
+        said = f" ({complaint})" if (complaint := _complaint(ended.printed, ended.told)) else ""
         raise CassetteError(
             f"the gateway did not answer the ping{said}: is it running with this plugin enabled?"
             " Run hermes gateway restart"
         )
+    _refuse_other_host(plugin, answer)
+
+
+def _refuse_other_host(plugin: Plugin, answer: Fields) -> None:
     if answer.get("model", bool, False):
         raise CassetteError("this host sends slash commands to the model: its sessions cannot be checked before a run")
     facts = parse_facts(answer)
@@ -1213,11 +1203,11 @@ def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[s
     except subprocess.TimeoutExpired as late:
         printed = late.stdout or b""
     except (OSError, ValueError) as error:
-        return held, [f"the pins that are regular expressions could not be tried ({error})"]
+        return held, [because("no pin child", error=error)]
     outcomes = [line == b"1" for line in printed.split()]
     held.update(zip(regexes, outcomes, strict=False))
     missing = regexes[len(outcomes) :]
-    return held, [f'the pin "{missing[0]}" could not be tried in {PIN_SECONDS:g} s on this answer'] if missing else []
+    return held, [because("slow pin", pin=missing[0], seconds=PIN_SECONDS)] if missing else []
 
 
 def refuse_empty_pins(pins: Sequence[str]) -> None:
@@ -1235,44 +1225,6 @@ def refuse_empty_pins(pins: Sequence[str]) -> None:
 
 def _no_window() -> dict[str, Any]:
     return {"creationflags": getattr(subprocess, "CREATE_NO_WINDOW", 0)}
-
-
-# --- the printed answer -------------------------------------------------------------------------
-
-#: Lines that some versions print before the answer.
-_BANNERS = (
-    r"\s*(⚠ tirith security scanner enabled but not available\b.*"
-    r"|⚠️?\s+Reached maximum iterations \(\d+\)\. Requesting summary\.\.\."
-    r"|⟳ compacting context.*)?\s*\Z"
-)
-
-
-def same_answer(printed: str, answer: str) -> bool:
-    """Whether what a child printed is the claimed turn's answer.
-
-    Hermes may print its redacted copy, and some versions print known warning
-    lines first; nothing else is accepted.
-    """
-    shown = printed.strip()
-    wanted = [answer.replace("\r\n", "\n").strip()]
-    if (redact := hermes_redactor()) is not None:
-        with contextlib.suppress(Exception):
-            wanted.append(str(redact(wanted[0], False)).strip())
-    wanted += [plain for text in list(wanted) if (plain := _redacted_for_print(text)) is not None]
-    return any(text and shown.endswith(text) and _is_banner(shown[: len(shown) - len(text)]) for text in wanted)
-
-
-def _redacted_for_print(text: str) -> str | None:
-    try:
-        from agent.redact import redact_sensitive_text
-
-        return str(redact_sensitive_text(text)).strip()
-    except Exception:
-        return None
-
-
-def _is_banner(text: str) -> bool:
-    return (not text or text.endswith("\n")) and all(re.match(_BANNERS, line) for line in text.splitlines())
 
 
 # --- commands of a session ------------------------------------------------------------------------
@@ -1360,7 +1312,13 @@ SESSION_COMMANDS = (
         _nothing,
         _session_status,
     ),
-    Command("pin", "Add a fact that a good answer must contain", "/cassette pin login auth.py", _pin_arguments, _pin),
+    Command(
+        "pin",
+        "Add a fact that a good answer must contain, or remove one",
+        "/cassette pin login auth.py",
+        _pin_arguments,
+        _pin,
+    ),
     Command("list", "List the cassettes", "/cassette list", _json_argument, _list),
     Command("ping", argparse.SUPPRESS, "", _nonce, _session_ping),
 )
@@ -1468,15 +1426,27 @@ def _slash(plugin: Plugin, raw: str, screen: Screen) -> None:
 
 
 def _words(command: str, rest: str) -> list[str]:
-    r"""Split a slash command's text; a fact keeps its blanks, quotes and `\`."""
+    r"""Split a slash command's text; a fact keeps its blanks, quotes and `\`.
+
+    `--remove` is the flag as a fact's first or last word, and `--` makes all
+    that follows it the fact, as in a shell.
+    """
     words = rest.split()
     if command != "pin" or len(words) < 2:
         return words
     name, fact = rest.split(None, 1)
-    fact = fact.strip()
-    if fact[0] == fact[-1] and fact[0] in "\"'" and len(fact) > 1:
+    fact, remove = fact.strip(), False
+    if fact == "--remove":
+        return words
+    if fact.split(None, 1)[0] == "--remove":
+        fact, remove = fact.split(None, 1)[1], True
+    elif fact.rsplit(None, 1)[-1] == "--remove" and words[1] != "--":
+        fact, remove = fact.rsplit(None, 1)[0], True
+    if fact.split(None, 1)[0] == "--":
+        fact = fact[2:].strip()
+    if len(fact) > 1 and fact[0] == fact[-1] and fact[0] in "\"'":
         fact = fact[1:-1]
-    return [name, "--", fact]
+    return [name, *["--remove"] * remove, "--", fact]
 
 
 def _session_help(word: str) -> str:

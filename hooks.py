@@ -9,6 +9,7 @@ The few things that the plugin asks of Hermes itself are asked here.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -19,13 +20,14 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
     Arm,
     Call,
     Cassette,
     CassetteError,
+    because,
     Claim,
     Facts,
     Recorder,
@@ -156,6 +158,117 @@ def plugin_facts() -> Facts:
 def yolo_set(environ: Mapping[str, str]) -> bool:
     """Whether HERMES_YOLO_MODE is set to anything but a plain no."""
     return environ.get("HERMES_YOLO_MODE", "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
+# --- which runtimes a replay can answer ---------------------------------------------
+
+
+def refuse_foreign_runtime(
+    provider: str | None, config: Mapping[str, Any], model: str | None = None, environ: Mapping[str, str] = os.environ
+) -> None:
+    """Refuse a runtime that runs its tools outside Hermes, where no middleware sees them.
+
+    Those are the providers that speak ACP to an agent of their own (Copilot's),
+    and the Codex app server.  Whatever may stand in for the model within a turn
+    is looked at too: fallbacks, auxiliary models, mixtures.
+
+    :param provider: the provider that overrides the configured one, or None.
+    :param model: the same for the model.
+    :raises CassetteError: if one is in use.
+    """
+    main = config.get("model")
+    main = main if isinstance(main, Mapping) else {}
+    named = str(provider or main.get("provider") or environ.get("HERMES_INFERENCE_PROVIDER") or "")
+    found = [("provider", named), ("model", re.split("[:/]", model or "")[0])]
+    found += [(f"model.{key}", value) for key, value in _settings(main) if key != "provider"]
+    for part in ("fallback_model", "fallback_providers", "auxiliary", "moa", "smart_model_routing"):
+        found += [(f"{part}.{key}", value) for key, value in _settings(config.get(part))]
+    names = [named, model or "", *(value for _, value in found)]
+    for _ in range(2):  # an alias may name a provider
+        for part in ("providers", "custom_providers", "model_aliases"):
+            entries = [(f"{part}.{key}", value) for key, value in _entries_named(config.get(part), names)]
+            found += entries
+            names += [value for key, value in entries if key.rpartition(".")[2] in ("provider", "model")]
+    for key, value in found:
+        if _runs_its_own_tools(key, value):
+            raise CassetteError(
+                f"{key} {value!r} runs its tools outside Hermes, where a replay cannot answer them:"
+                " name another with --provider, or change Hermes's configuration"
+            )
+
+
+def _runs_its_own_tools(key: str, value: str) -> bool:
+    last, text = key.rpartition(".")[2], value.strip().lower()
+    if last in ("api_mode", "openai_runtime", "runtime", "transport"):
+        return text == "codex_app_server"
+    if last in ("provider", "model", "base_url", "inference_base_url", "api", "url"):
+        return "acp" in re.split(r"[^a-z]+", text.partition("://")[0])
+    return False
+
+
+def _normal_provider(name: str) -> str:
+    """A custom provider's name as Hermes compares it (`_normalize_custom_provider_name`)."""
+    return name.strip().lower().replace(" ", "-")
+
+
+def _settings(value: Any, depth: int = 6) -> Iterator[tuple[str, str]]:
+    """Every text within a setting, by its dotted path."""
+    if not depth:
+        return
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        if isinstance(inner, str):
+            yield str(key), inner
+        yield from ((f"{key}.{path}", text) for path, text in _settings(inner, depth - 1))
+
+
+def _entries_named(value: Any, names: Sequence[str | None]) -> Iterator[tuple[str, str]]:
+    """The texts of those entries of a table, or of a list, that have one of these names."""
+    plain = {_normal_provider(name).removeprefix("custom:") for name in names if name}
+    wanted = plain | {re.split("[:/]", name)[0] for name in plain}
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, entry in pairs:
+        name = str(entry.get("name", key)) if isinstance(entry, Mapping) else str(key)
+        if {_normal_provider(name), _normal_provider(str(key))} & wanted:
+            yield from ((f"{name}.{path}", text) for path, text in _settings(entry))
+
+
+# --- what hermes chat prints --------------------------------------------------------
+
+#: Lines that some versions print before the answer.
+_BANNERS = (
+    r"\s*(⚠ tirith security scanner enabled but not available\b.*"
+    r"|⚠️?\s+Reached maximum iterations \(\d+\)\. Requesting summary\.\.\."
+    r"|⟳ compacting context.*)?\s*\Z"
+)
+
+
+def same_answer(printed: str, answer: str) -> bool:
+    """Whether what a child printed is the claimed turn's answer.
+
+    Hermes may print its redacted copy, and some versions print known warning
+    lines first; nothing else is accepted.
+    """
+    shown = printed.strip()
+    wanted = [answer.replace("\r\n", "\n").strip()]
+    if (redact := hermes_redactor()) is not None:
+        with contextlib.suppress(Exception):
+            wanted.append(str(redact(wanted[0], False)).strip())
+    wanted += [plain for text in list(wanted) if (plain := _redacted_for_print(text)) is not None]
+    return any(text and shown.endswith(text) and _is_banner(shown[: len(shown) - len(text)]) for text in wanted)
+
+
+def _redacted_for_print(text: str) -> str | None:
+    try:
+        from agent.redact import redact_sensitive_text
+
+        return str(redact_sensitive_text(text)).strip()
+    except Exception:
+        return None
+
+
+def _is_banner(text: str) -> bool:
+    return (not text or text.endswith("\n")) and all(re.match(_BANNERS, line) for line in text.splitlines())
 
 
 # --- requests ---------------------------------------------------------------------
@@ -474,21 +587,21 @@ class Plugin:
         try:
             cassette, sha = store.read(arm.name)
             if sha != arm.cassette_sha:
-                cassette, error = None, "the cassette changed between the command and its session"
+                cassette, error = None, because("cassette changed")
         except CassetteError as failure:
-            error = f"the cassette failed to load: {failure}"
+            error = because("cassette failed", error=failure)
         except Exception as failure:  # not even a lack of memory may let the turn run live
-            error = f"the cassette failed to load: {type(failure).__name__}"
+            error = because("cassette failed", error=type(failure).__name__)
         if self.facts.fingerprint != arm.fingerprint:
-            cassette, error = None, "the session's process runs other plugin code than this command's"
+            cassette, error = None, because("other code")
         if self.facts.yolo or yolo_set(os.environ):  # Hermes keeps the value it started with
-            cassette, error = None, "HERMES_YOLO_MODE is set in the session's process"
+            cassette, error = None, because("yolo")
         try:
             if cassette is not None and cassette.cwd:
                 workspace = replay_workspace(cassette, arm.folder)
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error)
         except Exception as failure:
-            error = f"the cassette could not be made ready: {type(failure).__name__}"
+            error = because("cassette failed", error=type(failure).__name__)
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, None, None, error)
         self.bindings.replay(bound)
         return error
@@ -510,7 +623,7 @@ class Plugin:
         self.bindings.close_session(session)
         ledger: Ledger = replayed.finish(session, answer)
         if yolo_set(os.environ) != ledger.facts.yolo:
-            ledger = ledger._replace(errors=(*ledger.errors, "HERMES_YOLO_MODE changed during the turn"))
+            ledger = ledger._replace(errors=(*ledger.errors, because("yolo changed")))
         store = self.store()
         if store.claim_path(ledger.arm).exists():  # else its command is gone, and nobody would read it
             write_atomically(store.ledger_path(ledger.arm), to_json(ledger))
@@ -527,8 +640,7 @@ class Plugin:
         check_name(name)
         store = self.store()
         store.prepare()
-        if store.exists(name) and not overwrite:
-            raise CassetteError(f"there is a cassette {name!r} already: use --overwrite, or another name")
+        store.check_free(name, overwrite)
         session = self.this_session()
         if session:
             arm_session(store, session, name, overwrite)

@@ -1522,14 +1522,14 @@ class Grading(unittest.TestCase):
 
         causes = {
             "no session claimed": (ARM, None, None, CHILD_ENDED),
-            "started live before the claim": (ARM, edit(LEDGER, live=2), CLAIM, CHILD_ENDED),
-            "left no ledger": (ARM, None, CLAIM, CHILD_ENDED),
-            "ledger is unfinished": (ARM, edit(LEDGER, finished=False), CLAIM, CHILD_ENDED),
+            "2 tool calls of the turn ran live before": (ARM, edit(LEDGER, live=2), CLAIM, CHILD_ENDED),
+            "left no record": (ARM, None, CLAIM, CHILD_ENDED),
+            "record of the tool calls is unfinished": (ARM, edit(LEDGER, finished=False), CLAIM, CHILD_ENDED),
             "printed no session id": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, session="")),
             "names no session": (ARM, edit(LEDGER, sessions=()), edit(CLAIM, session=""), CHILD_ENDED),
             "printed session s9": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, session="s9")),
             "no final answer": (ARM, edit(LEDGER, answer=""), CLAIM, CHILD_ENDED),
-            "is not the claimed turn's answer": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, printed="x")),
+            "printed another answer": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, printed="x")),
             "exited with status 3": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, code=3)),
             "did not end in time": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, timed_out=True, code=-9)),
             "could not be started": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, code=None)),
@@ -1540,7 +1540,7 @@ class Grading(unittest.TestCase):
             "belongs to another run": (edit(ARM, id="a2"), LEDGER, CLAIM, CHILD_ENDED),
             "other plugin code": (edit(ARM, plugin="2"), LEDGER, CLAIM, CHILD_ENDED),
             "HERMES_YOLO_MODE": (ARM, LEDGER, edit(CLAIM, facts=edit(FACTS, yolo=True)), CHILD_ENDED),
-            "do not describe the same turn": (ARM, edit(LEDGER, turn="t9"), CLAIM, CHILD_ENDED),
+            "is not about the same turn": (ARM, edit(LEDGER, turn="t9"), CLAIM, CHILD_ENDED),
         }
         for part, (arm, ledger, claim, child) in causes.items():
             found = suspected(arm, ledger, claim, child)

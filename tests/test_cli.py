@@ -104,6 +104,33 @@ class Pinning(CliCase):
         self.assertEqual(self.run_command("pin", "shop", "--remove", "--", "-Q is quiet")[0], 0)
         self.assertEqual(self.pins(), ())
 
+    def test_in_a_session_remove_removes(self) -> None:
+        for typed, pin in (
+            ("--remove 8080", "8080"),
+            ("8080 --remove", "8080"),
+            ('--remove "auth handler"', "auth handler"),
+            ("--remove -- -Q is quiet", "-Q is quiet"),
+            ("--remove -- --remove", "--remove"),
+        ):
+            with self.subTest(typed=typed):
+                self.keep(pins=(pin, "stays"))
+                said = self.host.slash(f"/cassette pin shop {typed}")
+                self.assertEqual((self.pins(), said), (("stays",), f'unpinned "{pin}"; shop has 1 pin'))
+
+    def test_in_a_session_a_fact_about_the_flag_can_still_be_pinned(self) -> None:
+        for typed, pin in (
+            ("-- --remove", "--remove"),
+            ("-- say --remove", "say --remove"),
+            ("the flag --remove removes", "the flag --remove removes"),
+            ("--removed", "--removed"),
+            ("-Q is quiet", "-Q is quiet"),
+        ):
+            with self.subTest(typed=typed):
+                self.keep(pins=())
+                self.host.slash(f"/cassette pin shop {typed}")
+                self.assertEqual(self.pins(), (pin,))
+        self.assertIn("required: FACT", self.host.slash("/cassette pin shop --remove"))
+
     def test_an_expression_sees_the_answer_and_its_slashed_form(self) -> None:
         for pin, answer, holds in (
             (r"re:\b8080\b", "port 8080.", True),
@@ -294,7 +321,7 @@ class Housekeeping(CliCase):
         self.keep()
         self.keep("broken")
         self.store.path("broken").write_bytes(b"[]")
-        with mock.patch.object(cli, "find_hermes", return_value="/bin/hermes"):
+        with mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)):
             status, out, _ = self.run_command("doctor")
         self.assertEqual(status, 2)
         self.assertIn("cassettes  2, 1 broken", out)
@@ -367,7 +394,7 @@ class Running(CliCase):
         self.assertTrue(slot.try_acquire())
         self.addCleanup(slot.release)
         with (
-            mock.patch.object(cli, "find_hermes", return_value="/bin/hermes"),
+            mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)),
             mock.patch.object(cli, "find_ripgrep", return_value=""),
         ):
             self.assertIn("another run is waiting for its session", self.refused("shop"))
@@ -375,8 +402,8 @@ class Running(CliCase):
     def test_another_run_that_waits_by_then_is_not_this_runs_left_over_arm(self) -> None:
         self.keep()
 
-        def replayed(plugin: Any, store: Store, arm: Arm, *_: Any) -> Child:
-            facts = plugin.facts
+        def replayed(launch: Any, _: Any) -> Child:
+            store, arm, facts = launch.store, launch.arm, launch.plugin.facts
             call = Answered("read_file", {"path": "server/auth.py"}, "hit", recorded=0)
             write_atomically(store.claim_path(arm.id), to_json(Claim(arm.id, "s", "t", "m", facts)))
             ledger = Ledger(arm.id, "t", ("s",), "m", facts, (call,), "port 8080", finished=True)
@@ -390,12 +417,12 @@ class Running(CliCase):
         for self.left, expected, result in (
             ("", 0, "PASS"),
             ("b" * 24, 0, "PASS"),
-            ("own", 4, "the arm was left over"),
+            ("own", 4, "the request was still waiting"),
         ):
             with (
                 mock.patch.object(cli, "_run_child", replayed),
                 mock.patch.object(cli, "find_ripgrep", return_value=""),
-                mock.patch.object(cli, "find_hermes", return_value="hermes"),
+                mock.patch.object(cli, "find_hermes", return_value=("hermes",)),
             ):
                 status, out, err = self.run_command("run", "shop")
             self.assertEqual(status, expected, out + err)
@@ -494,18 +521,24 @@ class Children(unittest.TestCase):
 
     def test_the_request_is_one_argument_whatever_it_holds(self) -> None:
         for query in ('a "b" c', "$HOME `ls` %PATH% & | ; ^ > <", "-x --yolo", "two\nlines", "--", "ü\u2192"):
-            words = cli.chat_arguments("hermes", query, self.options(), "/w", "0.19.0")
+            words = cli.chat_arguments(["hermes"], query, self.options(), "/w", "0.19.0")
             self.assertEqual(words, ["hermes", "chat", "-Q", f"--query={query}"])
 
     def test_flags_are_passed_on_and_never_an_approval(self) -> None:
         options = self.options(cassette_model="m", cassette_provider="p", cassette_skills=["a", "b"])
-        words = cli.chat_arguments("hermes", "q", options, "/w", "0.22.2")
+        words = cli.chat_arguments(["hermes"], "q", options, "/w", "0.22.2")
         self.assertEqual(words[4:], ["--model=m", "--provider=p", "--skills=a", "--skills=b", "--in=/w"])
         self.assertFalse({"-z", "--yolo", "--accept-hooks"} & set(words))
 
+    def test_a_hermes_that_runs_as_a_module_starts_its_children_as_one(self) -> None:
+        words = cli.find_hermes("/site/hermes_cli/main.py", lambda _: None, False, module="hermes_cli.main")
+        self.assertEqual(words, (sys.executable, "-P", "-m", "hermes_cli.main"))
+        child = cli.chat_arguments(words, "q", self.options(), "/w", "0.19.0")
+        self.assertEqual(child[:7], [*words, "chat", "-Q", "--query=q"])
+
     def test_a_nul_in_the_request_is_refused(self) -> None:
         with self.assertRaises(CassetteError):
-            cli.chat_arguments("hermes", "a\0b", self.options(), "/w", "")
+            cli.chat_arguments(["hermes"], "a\0b", self.options(), "/w", "")
 
     def test_the_childs_environment_has_no_approval_bypass_and_no_other_session(self) -> None:
         dropped = {
@@ -533,7 +566,8 @@ class Children(unittest.TestCase):
             (folder / name).write_text("")
 
         def find(argv0: str, found: str | None = "/bin/hermes", windows: bool = False) -> str:
-            return cli.find_hermes(argv0, lambda _: found, windows)
+            (launcher,) = cli.find_hermes(argv0, lambda _: found, windows, module="unittest")
+            return launcher
 
         self.assertEqual(find(str(folder / "hermes")), str(folder / "hermes"))
         self.assertEqual(find(str(folder / "hermesx")), str(folder / "hermesx"))

@@ -360,6 +360,14 @@ class TheCommand(LaneCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1))
         self.assertEqual(len(self.model.requests), requests, "the model was asked")
 
+    def test_a_hermes_that_runs_as_a_module_records_and_replays(self) -> None:
+        words = ("--query", QUESTION, "--in", str(self.workspace()))
+        done = self.hermes("cassette", "record", "module", *words, cwd=self.home.path, as_module=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.command("pin", "module", "8080", cwd=self.home.path).returncode, 0)
+        done = self.hermes("cassette", "run", "module", cwd=self.home.path, as_module=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
 
 class Validation(LaneCase):
     def test_hermes_finds_nothing_wrong_with_the_plugin(self) -> None:

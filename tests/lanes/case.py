@@ -82,10 +82,10 @@ class LaneCase(unittest.TestCase):
         self.model.brain = brain
 
     def hermes(
-        self, *args: str, cwd: Path, environment: dict[str, str] | None = None
+        self, *args: str, cwd: Path, environment: dict[str, str] | None = None, as_module: bool = False
     ) -> subprocess.CompletedProcess[str]:
         """Run the `hermes` command in this class's home."""
-        return run_hermes(self.version, self.home, *args, cwd=cwd, environment=environment)
+        return run_hermes(self.version, self.home, *args, cwd=cwd, environment=environment, as_module=as_module)
 
 
 def copy_shop(folder: Path) -> Path:

@@ -163,14 +163,26 @@ class HermesHost:
 
 
 def run_hermes(
-    version: str, home: Home, *args: str, cwd: Path, environment: Mapping[str, str] | None = None
+    version: str,
+    home: Home,
+    *args: str,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    as_module: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the real `hermes` command of a lane, as a person would, without a terminal."""
+    """Run the real `hermes` command of a lane, as a person would, without a terminal.
+
+    :param as_module: run `python -m hermes_cli.main`, with no `hermes` on PATH.
+    """
     hermes = lane_hermes(version)
     env = {**scratch.clean_environment(home.path), **(environment or {})}
-    env["PATH"] = os.pathsep.join([str(hermes.parent), env.get("PATH", "")])
+    words = [str(hermes)]
+    if as_module:
+        words, env["PATH"] = [str(lane_python(version)), "-m", "hermes_cli.main"], os.defpath
+    else:
+        env["PATH"] = os.pathsep.join([str(hermes.parent), env.get("PATH", "")])
     with subprocess.Popen(
-        [str(hermes), *args],
+        [*words, *args],
         cwd=cwd,
         env=env,
         stdin=subprocess.DEVNULL,

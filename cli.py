@@ -335,7 +335,7 @@ def _why_nothing_saved(child: Child, claim: Claim | None, kept: RecordingState |
     return "the turn ended without an answer"
 
 
-def _complaint(*outputs: str) -> str:
+def complaint(*outputs: str) -> str:
     """The last line that a child printed, but for its session's id and colours."""
     for text in outputs:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
@@ -467,7 +467,8 @@ def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
         "model": cassette.model,
         "cwd": cassette.cwd,
         "recorded_at": cassette.recorded_at,
-        "host": cassette.recorder._asdict(),
+        "recorder": cassette.recorder._asdict(),
+        "host": cassette.recorder._asdict(),  # its older name
         "pins": list(cassette.pins),
         "warnings": list(cassette.warnings),
         "calls": [{"tool": call.tool, "args": call.args} for call in cassette.calls],
@@ -496,9 +497,9 @@ def _show(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 def _shown(
     store: Store, name: str, cassette: Cassette, runs: Sequence[Mapping[str, Any]], full: bool, screen: Screen
 ) -> Iterator[str]:
-    host = cassette.recorder
+    recorder = cassette.recorder
     yield f"{name}, recorded {cassette.recorded_at} with {cassette.model or 'an unnamed model'}"
-    yield f"by Hermes {host.hermes or 'of unknown version'} on {host.platform or 'an unknown platform'}"
+    yield f"by Hermes {recorder.hermes or 'of unknown version'} on {recorder.platform or 'an unknown platform'}"
     yield f"in {cassette.cwd or 'an unknown folder (no snapshot)'}"
     yield from _block("request", [cassette.request])
     yield from _block("answer", [cassette.answer])
@@ -682,7 +683,8 @@ def _run_head(launch: Launch, at: datetime.datetime, seconds: float) -> dict[str
         "provider": options.cassette_provider or "",
         "skills": options.cassette_skills,
         "folder": launch.folder,
-        "host": arm.hosting,
+        "hosting": arm.hosting,
+        "host": arm.hosting,  # its older name
         "plugin": arm.plugin,
         "fingerprint": arm.fingerprint,
         "cassette_sha256": arm.cassette_sha,
@@ -1037,7 +1039,7 @@ def _run_child(launch: Launch, place: WaitingPlace) -> Child:
         ended.timed_out,
         sessions[-1] if sessions else "",
         ended.printed,
-        _complaint(ended.printed, ended.told),
+        complaint(ended.printed, ended.told),
     )
 
 
@@ -1138,7 +1140,7 @@ def ping_gateway(plugin: Plugin, store: Store, hermes: Sequence[str], folder: st
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
     if answer is None:
-        said = f" ({complaint})" if (complaint := _complaint(ended.printed, ended.told)) else ""
+        said = f" ({last})" if (last := complaint(ended.printed, ended.told)) else ""
         raise CassetteError(
             f"the gateway did not answer the ping{said}: is it running with this plugin enabled?"
             " Run hermes gateway restart"

@@ -852,13 +852,13 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
     calls, not_kept, warnings = judge_calls(slots)
     warnings += recording.faults
     search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
-    host = Recorder(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
+    recorder = Recorder(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
     snapshot = Snapshot()
     aliases: tuple[str, ...] = ()
     if cwd:
         workspace = Workspace.here(cwd)
         aliases = workspace.aliases
-        host = host._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
+        recorder = recorder._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
         snapshot, fault = _snapshot(seen, workspace)
         warnings += fault
@@ -874,7 +874,7 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
         cwd=cwd,
         cwd_aliases=aliases,
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        recorder=host,
+        recorder=recorder,
         calls=tuple(calls),
         not_kept=tuple(not_kept),
         snapshot=snapshot,

@@ -581,11 +581,11 @@ class Children(unittest.TestCase):
             find("python", None)
 
     def test_what_a_failing_session_said_is_told(self) -> None:
-        self.assertEqual(cli._complaint("HTTP 404: no model\n\n", "x"), "HTTP 404: no model")
+        self.assertEqual(cli.complaint("HTTP 404: no model\n\n", "x"), "HTTP 404: no model")
         self.assertEqual(
-            cli._complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"), "Unknown provider 'nope'"
+            cli.complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"), "Unknown provider 'nope'"
         )
-        self.assertEqual(cli._complaint("", ""), "")
+        self.assertEqual(cli.complaint("", ""), "")
 
     def test_ripgreps_version_is_asked_of_the_one_that_hermes_runs(self) -> None:
         fake = temp_folder(self) / "rg"

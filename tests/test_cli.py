@@ -18,7 +18,6 @@ plugin_package = load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
 from session_cassettes.cassette_store import (  # noqa: E402
     Answered,
-    Arm,
     Call,
     Cassette,
     CassetteError,

@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import unittest
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -712,64 +711,6 @@ class Sessions(CliCase):
         self.assertEqual(status, 0)
         self.assertIn("/cassette record shop", out)
         self.assertIn("hermes cassette record shop --query", out)
-
-
-class Layout(unittest.TestCase):
-    """The house: which module may import what."""
-
-    ROOT = Path(cli.__file__).resolve().parent
-    ORDER = ("cassette_store", "snapshot", "synth_search", "middleware", "hooks", "cli", "__init__")
-    HOST = {"agent", "gateway", "hermes_cli", "hermes_constants", "hermes_state", "plugins", "pm"}
-
-    def imports(self, module: str) -> list[tuple[Any, str, int]]:
-        import ast
-
-        tree = ast.parse((self.ROOT / f"{module}.py").read_text("utf-8"))
-        found = []
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom):
-                names = [node.module] if node.module else [alias.name for alias in node.names]
-                found += [(node, name, node.level) for name in names]
-            elif isinstance(node, ast.Import):
-                found += [(node, alias.name, 0) for alias in node.names]
-        return found
-
-    def test_modules_import_only_what_stands_earlier(self) -> None:
-        for place, module in enumerate(self.ORDER):
-            ours = {name for _, name, level in self.imports(module) if level}
-            self.assertLessEqual(ours, set(self.ORDER[:place]), module)
-
-    def test_only_the_standard_library_and_hermess_own_helpers_are_imported(self) -> None:
-        for module in self.ORDER:
-            top = {name.partition(".")[0] for _, name, level in self.imports(module) if not level}
-            self.assertLessEqual(top - self.HOST, sys.stdlib_module_names | {"__future__"}, module)
-
-    def test_hermes_is_never_imported_at_module_level(self) -> None:
-        for module in self.ORDER:
-            for node, name, level in self.imports(module):
-                if not level and name.partition(".")[0] in self.HOST:
-                    self.assertGreater(node.col_offset, 0, f"{module}: {name}")
-
-    def test_processes_are_started_in_one_module_only(self) -> None:
-        for module in self.ORDER:
-            names = {name for _, name, _ in self.imports(module)}
-            if module != "cli":
-                self.assertFalse({"subprocess", "multiprocessing"} & names, module)
-
-    def test_the_top_level_is_exactly_the_layout(self) -> None:
-        known = {f"{name}.py" for name in self.ORDER} | {
-            "plugin.yaml",
-            "tests",
-            "demo",
-            "docs",
-            "reviews",
-            "README.md",
-            "LICENSE",
-        }
-        seen = {
-            path.name for path in self.ROOT.iterdir() if not path.name.startswith(".") and path.name != "__pycache__"
-        }
-        self.assertLessEqual(seen, known)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
 """What the tests share: the plugin as a package, a stand-in for Hermes, temporary folders.
 
+Importing this module loads the plugin from the repository, the way Hermes loads
+it; after it, `from session_cassettes import hooks` is an ordinary import.  There
+is no other way to load it in this process.
+
 Nothing here starts a process, opens a socket or reads the real home.
 """
 
@@ -24,16 +28,12 @@ PACKAGE = "session_cassettes"
 
 
 def load_plugin() -> ModuleType:
-    """Return the plugin as a package, loaded from the repository the way Hermes loads it.
-
-    Afterwards `from session_cassettes.cassette_store import ...` works.
-    """
+    """Return the plugin as a package; whoever asks again gets the same one."""
     return _load(PACKAGE, REPO / "__init__.py", package=True)
 
 
 def load_module(name: str) -> Any:
     """Return one of the plugin's modules, such as `snapshot`."""
-    load_plugin()
     return importlib.import_module(f"{PACKAGE}.{name}")
 
 
@@ -59,6 +59,8 @@ def _load(name: str, path: Path, package: bool = False) -> ModuleType:
         raise
     return module
 
+
+load_plugin()
 
 # -- temporary folders ----------------------------------------------------------
 

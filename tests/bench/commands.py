@@ -17,7 +17,7 @@ from tests.support import REPO
 from .core import fill, scratch
 from .measure import Goal, Maker, Pairs, Row, Time, interleaved, row
 
-from session_cassettes.cassette_store import Store  # noqa: E402
+from session_cassettes.cassette_store import Store
 
 Found = Iterator[Row]
 QUESTION = "Where is the auth handler and what port does it bind?"

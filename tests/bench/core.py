@@ -19,10 +19,10 @@ from tests.support import REPO, FakeHost
 from . import material
 from .measure import Curve, Goal, Maker, Row, curve, interleaved, row
 
-from session_cassettes.cassette_store import Cassette, Store  # noqa: E402
-from session_cassettes.hooks import make_cassette  # noqa: E402
-from session_cassettes.middleware import Bindings, Recording, Replay  # noqa: E402
-from session_cassettes.snapshot import Workspace  # noqa: E402
+from session_cassettes.cassette_store import Cassette, Store
+from session_cassettes.hooks import make_cassette
+from session_cassettes.middleware import Bindings, Recording, Replay
+from session_cassettes.snapshot import Workspace
 
 #: Calls that one measurement asks for.
 ASKED = 2_000

@@ -7,18 +7,9 @@ import random
 from pathlib import Path
 from typing import Any, Iterator
 
-from tests.support import load_plugin
+import tests.support  # noqa: F401  loads the plugin
 
-load_plugin()
-from session_cassettes.cassette_store import (  # noqa: E402
-    Arm,
-    Call,
-    Cassette,
-    Facts,
-    Recorder,
-    Snapshot,
-    SnapshotFile,
-)
+from session_cassettes.cassette_store import Arm, Call, Cassette, Facts, Recorder, Snapshot, SnapshotFile
 
 HOST = Recorder("0.22.2.post1", "linux", "rg")
 FACTS = Facts("1.0.0", "f" * 64, 1, False, HOST.hermes)

@@ -20,8 +20,8 @@ from tests.support import FakeHost, load_plugin
 
 from . import material
 
-from session_cassettes.cassette_store import Arm, Store, to_json, write_atomically  # noqa: E402
-from session_cassettes.hooks import data_dir, plugin_facts  # noqa: E402
+from session_cassettes.cassette_store import Arm, Store, to_json, write_atomically
+from session_cassettes.hooks import data_dir, plugin_facts
 
 
 def resident() -> int:

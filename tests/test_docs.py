@@ -239,7 +239,7 @@ class Pages(unittest.TestCase):
 
     def test_the_picture_says_in_words_what_it_shows(self) -> None:
         found = re.search(r"!\[([^\]]+)\]\((docs/[\w-]+\.svg)\)", README)
-        self.assertIsNotNone(found)
+        assert found is not None
         words, picture = found[1], (REPO / found[2]).read_text("utf-8")
         for word in ("Record", "Pin", "Run", "Verdict", *cassette_store.EXIT_CODES):
             with self.subTest(word):

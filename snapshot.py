@@ -567,19 +567,23 @@ _IGNORE_FILES = (".rgignore", ".ignore", ".gitignore", ".git/info/exclude")
 _GIT_KINDS = (2, 3)
 
 
-class _Rule(NamedTuple):
-    """One line of an ignore file."""
+class GlobRule(NamedTuple):
+    """One line of an ignore file, or one `--glob`, as ripgrep reads both; made by `glob_rule`."""
 
-    pattern: re.Pattern[str]
-    keeps: bool
+    pattern: re.Pattern[str]  #: of whole paths, one character per byte
+    negated: bool  #: it began with `!`
     folders_only: bool
+
+    def matches(self, path: str, is_folder: bool) -> bool:
+        """Say whether `path` fits, which is relative to the ignore file, or to where ripgrep runs."""
+        return (is_folder or not self.folders_only) and bool(self.pattern.fullmatch(_bytewise(path)))
 
 
 class _RuleFile:
     """The rules of one ignore file; the last line that matches decides."""
 
     def __init__(self, text: str) -> None:
-        rules = (_rule(line) for line in text.lstrip("\ufeff").split("\n"))
+        rules = (glob_rule(line) for line in text.lstrip("\ufeff").split("\n"))
         self._rules = [rule for rule in rules if rule is not None]
         self._rules.reverse()
         # One test for the usual case that no line matches.
@@ -587,11 +591,11 @@ class _RuleFile:
 
     def verdict(self, path: str, is_folder: bool) -> bool | None:
         """Return True for ignored, False for kept, None when no line speaks of `path`."""
-        if not self._rules or not self._any.fullmatch(path):
+        if not self._rules or not self._any.fullmatch(_bytewise(path)):
             return None
         for rule in self._rules:
-            if (is_folder or not rule.folders_only) and rule.pattern.fullmatch(path):
-                return not rule.keeps
+            if rule.matches(path, is_folder):
+                return not rule.negated
         return None
 
 
@@ -637,7 +641,7 @@ class IgnoreRules:
 
     def _decide(self, folder: str, path: str, is_folder: bool) -> bool:
         for _, start, rules in self._applying_in(folder):
-            verdict = rules.verdict(_bytewise(path[start:]), is_folder)
+            verdict = rules.verdict(path[start:], is_folder)
             if verdict is not None:
                 return verdict
         return False
@@ -674,23 +678,27 @@ class IgnoreRules:
         return self._git[folder]
 
 
-def _rule(line: str) -> _Rule | None:
-    """Read one line of an ignore file; None for blanks, comments and broken patterns."""
+def glob_rule(line: str) -> GlobRule | None:
+    """Read one line of an ignore file, or one `--glob`, as ripgrep does.
+
+    :returns: None for blanks, comments, and globs that ripgrep refuses; also
+        for `{` within `{}`, which ripgrep 13 refuses and newer ones read.
+    """
     line = line[:-1] if line.endswith("\r") else line
     if line.startswith("#"):
         return None
     line = line if line.endswith("\\ ") else line.rstrip()
     if not line:
         return None
-    keeps = line.startswith("!")
-    if keeps or line.startswith(("\\!", "\\#")):
+    negated = line.startswith("!")
+    if negated or line.startswith(("\\!", "\\#")):
         line = line[1:]
     rooted = line.startswith("/")
     line = line[1:] if rooted else line
     folders_only = line.endswith("/")
     line = line[:-1] if folders_only else line
     pattern = _glob_pattern(_whole_glob(line, rooted))
-    return None if pattern is None else _Rule(pattern, keeps, folders_only)
+    return None if pattern is None else GlobRule(pattern, negated, folders_only)
 
 
 def _whole_glob(glob: str, rooted: bool) -> str:

@@ -1130,14 +1130,18 @@ Words = tuple[tuple[str, bool], ...]  # texts, each with whether a letter of it 
 
 def _needles(node: Node) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Return strings of which every match holds one, others of that kind, and whether both are compared folded."""
-    best, second, *_ = [*sorted(_demands(node), key=_worth, reverse=True), (), ()]
+    demands: list[Words] = [*sorted(_demands(node), key=_worth, reverse=True), (), ()]
+    best, second = demands[:2]
     folded = any(fold for _, fold in best)
     if not _worth(best)[0] or folded and not all(text.isascii() for text, _ in best):
         return (), (), False  # the lower case of a letter can depend on those around it
     if _worth(second)[0] < _RARE or not all(text.isascii() and fold <= folded for text, fold in second):
         second = ()
-    needles, spare = (dict.fromkeys(text.lower() if folded else text for text, _ in words) for words in (best, second))
-    return tuple(needles), tuple(spare), folded
+    return _texts(best, folded), _texts(second, folded), folded
+
+
+def _texts(words: Words, folded: bool) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.lower() if folded else text for text, _ in words))
 
 
 def _worth(demand: Words) -> tuple[int, int]:

@@ -712,7 +712,7 @@ def _glob_pattern(glob: str) -> re.Pattern[str] | None:
     """Translate a glob as ripgrep reads it; None when it refuses the glob."""
     try:
         return re.compile(_Glob(_bytewise(glob)).translate(), re.DOTALL)
-    except (_BadGlob, re.error):
+    except (_BadGlob, re.error, UnicodeEncodeError):  # the last: half a surrogate pair, which no program is given
         return None
 
 

@@ -17,7 +17,9 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_release
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
-from .snapshot import Workspace
+from .snapshot import Workspace, glob_rule
+
+__all__ = ["Miss", "Synthesizer", "coerce_args", "learn", "learn_search"]
 
 # --- errors ---------------------------------------------------------------
 
@@ -54,7 +56,6 @@ PROBE_ROWS = 50
 #: Seconds that one search may take before it is given up as a miss.
 DEADLINE = 10.0
 
-
 _OFFICE = frozenset({".ipynb", ".docx", ".xlsx"})
 _ANY_DOCUMENT = _OFFICE | frozenset(
     ".doc .docm .ppt .pps .pot .pptx .pptm .ppsx .ppsm .xls .xlsm .xlsb .odt .ods .odp .rtf .epub .pdf".split()
@@ -62,62 +63,75 @@ _ANY_DOCUMENT = _OFFICE | frozenset(
 _DATABASES = frozenset({".db", ".sqlite", ".sqlite3"})
 
 
-class _F19:
-    """Hermes 0.19: how it words its answers, and what a later family changes.
+class Family(NamedTuple):
+    """Versions of Hermes that word their answers alike, and how they do."""
 
-    Measured on 0.19.0, 0.20.1 and 0.22.2; a newer version is taken for 0.22
-    until someone measures it.
-    """
-
-    name = "0.19"
-    read_limit = 500  #: lines when the call names no limit
-    phantom = True  #: a final newline opens one more, empty line
-    cut = False  #: lines pass `cut`, which ends each with a newline
-    counts_last = False  #: a last line without newline counts as a line
-    speaks = False  #: empty pages explain themselves
-    not_found = False  #: every read carries `not_found`
-    blank_path = False  #: a blank search path means "."
-    documents = _OFFICE  #: endings that `read_file` converts first
-    multiline = False  #: `\\n` in a pattern switches rg to multiline
-    probes = ""  #: after no hit: "", "plain" or "paths"
-    splits = ""  #: a missing path is several: "", "any" or "commas"
-    grep = "grep-bre"  #: dialect when ripgrep is missing
-    grep_root = "typed"  #: "typed", "absolute" or "pruned"
-    find = "files"  #: file listing: "files" or "entries"
-    hint_inside = False  #: the truncation remark is a key of the JSON
-    columns = 0  #: bytes of one row that are printed; 0: all
+    name: str  #: the first of these versions
+    read_limit: int  #: lines of a read that names no limit
+    opens_last_line: bool  #: a final newline opens one more, empty line
+    passes_cut: bool  #: lines pass `cut`, which ends each with a newline
+    counts_unended: bool  #: a last line without newline counts as a line
+    explains_empty: bool  #: empty pages explain themselves
+    tells_not_found: bool  #: every read carries `not_found`
+    blank_is_here: bool  #: a blank search path means "."
+    documents: frozenset[str]  #: endings that `read_file` converts first
+    spans_lines: bool  #: `\n` in a pattern switches rg to multiline
+    probes: str  #: after no hit: "" for none, "plain", or "paths" for those that name files
+    splits: str  #: what separates the paths in one string: "" for nothing, "any" or "commas"
+    grep_dialect: str  #: dialect when ripgrep is missing
+    grep_root: str  #: how grep is given the root: "typed", "absolute" or "pruned"
+    lists: str  #: what a listing holds: "files", or "entries" for folders too
+    hint_inside: bool  #: the truncation remark is a key of the JSON
+    row_length: int  #: characters of one row that are printed; 0 for all
 
 
-class _F20(_F19):
-    """Hermes 0.20."""
-
-    name = "0.20"
-    cut = speaks = multiline = True
-    documents = _ANY_DOCUMENT
-    probes = "plain"
-    splits = "any"
-    grep = "grep-ere"
-    grep_root = "absolute"
-
-
-class _F22(_F20):
-    """Hermes 0.22."""
-
-    name = "0.22"
-    read_limit = 2000
-    phantom = False
-    counts_last = not_found = blank_path = hint_inside = True
-    documents = _ANY_DOCUMENT | _DATABASES
-    probes = "paths"
-    splits = "commas"
-    grep_root = "pruned"
-    find = "entries"
-    columns = 2000
-
-
-#: Hermes versions that word their answers alike; a class to read from, never made.
-Family = type[_F19]
-_FAMILIES = {family.name: family for family in (_F19, _F20, _F22)}
+# Measured on 0.19.0, 0.20.1 and 0.22.2; a newer version is taken for 0.22 until someone measures it.
+_HERMES_19 = Family(
+    name="0.19",
+    read_limit=500,
+    opens_last_line=True,
+    passes_cut=False,
+    counts_unended=False,
+    explains_empty=False,
+    tells_not_found=False,
+    blank_is_here=False,
+    documents=_OFFICE,
+    spans_lines=False,
+    probes="",
+    splits="",
+    grep_dialect="grep-bre",
+    grep_root="typed",
+    lists="files",
+    hint_inside=False,
+    row_length=0,
+)
+_HERMES_20 = _HERMES_19._replace(
+    name="0.20",
+    passes_cut=True,
+    explains_empty=True,
+    documents=_ANY_DOCUMENT,
+    spans_lines=True,
+    probes="plain",
+    splits="any",
+    grep_dialect="grep-ere",
+    grep_root="absolute",
+)
+_HERMES_22 = _HERMES_20._replace(
+    name="0.22",
+    read_limit=2000,
+    opens_last_line=False,
+    counts_unended=True,
+    tells_not_found=True,
+    blank_is_here=True,
+    documents=_ANY_DOCUMENT | _DATABASES,
+    probes="paths",
+    splits="commas",
+    grep_root="pruned",
+    lists="entries",
+    hint_inside=True,
+    row_length=2000,
+)
+_FAMILIES = {family.name: family for family in (_HERMES_19, _HERMES_20, _HERMES_22)}
 
 
 def _family(hermes: str, learned: Mapping[str, Any] | None = None) -> Family:
@@ -127,8 +141,8 @@ def _family(hermes: str, learned: Mapping[str, Any] | None = None) -> Family:
         return seen
     version = hermes_release(hermes)
     if version is None or version >= (0, 22):
-        return _F22
-    return _F20 if version >= (0, 20) else _F19
+        return _HERMES_22
+    return _HERMES_20 if version >= (0, 20) else _HERMES_19
 
 
 # --- arguments --------------------------------------------------------------
@@ -169,7 +183,7 @@ def _coerced(tool: str, args: Mapping[str, Any], family: Family, version: tuple[
 
 def _coerce_search(args: Mapping[str, Any], family: Family) -> dict[str, Any]:
     path = args.get("path", ".")
-    if family.blank_path and (path is None or isinstance(path, str) and not path.strip()):
+    if family.blank_is_here and (path is None or isinstance(path, str) and not path.strip()):
         path = "."
     target = args.get("target", "content")
     if isinstance(target, str):
@@ -182,7 +196,7 @@ def _coerce_search(args: Mapping[str, Any], family: Family) -> dict[str, Any]:
         "offset": _least(_number(args.get("offset", 0), 0), 0),
     }
     if target == "files":
-        order = args.get("order", "discovery") if family.find == "entries" else "discovery"
+        order = args.get("order", "discovery") if family.lists == "entries" else "discovery"
         return {**out, **_CONTENT_ONLY, "order": order}
     mode = args.get("output_mode", "content")
     if isinstance(mode, str) and mode not in ("files_only", "count"):
@@ -233,163 +247,102 @@ def _most(value: Any, bound: int) -> Any:
     return min(value, bound) if isinstance(value, int) else value
 
 
-# --- what a recording gives away ---------------------------------------------
+# --- the answer to a call -------------------------------------------------------
 
 
-def learn(calls: Sequence[Call], snapshot: Snapshot) -> dict[str, Any]:
-    """Return what the recorded results prove about the Hermes that gave them.
+class Synthesizer:
+    """Answers `read_file` and `search_files` calls from one snapshot.
 
-    :returns: any of `family` (a table's name), `search` ("rg" or "grep") and
-        `rg_major` (13 for ripgrep 13 or older, 14 for newer); a fact is left
-        out unless every result that speaks of it agrees.
+    Any number of threads may call `answer` at once: the snapshot is never
+    written to, and what is remembered between calls can be worked out twice
+    without harm.
+
+    :param learned: what `learn` found; it wins over the host's version.
     """
-    seen: dict[str, set[Any]] = {"family": set(), "rg_major": set()}
-    for call in calls:
-        if call.tool == "read_file":
-            seen["family"].update(_reads_like(call, snapshot))
-        elif call.tool == "search_files":
-            error = re.search(r"Search failed: (rg: )?regex parse error", str(call.result)[:4096])
-            seen["rg_major"].update({14 if error[1] else 13} if error else ())
-    seen["search"] = {learn_search(calls)} - {""}
-    return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
 
+    def __init__(
+        self, snapshot: Snapshot, workspace: Workspace, host: Recorder, learned: Mapping[str, Any] | None = None
+    ) -> None:
+        self._source = _Source(snapshot, workspace, host, learned or {})
+        self._reader = _Reader(self._source)
+        self._searcher = _Searcher(self._source)
 
-def learn_search(calls: Iterable[Call]) -> str:
-    """Return what ran the recorded searches, "rg" or "grep"; "" unless those that tell agree."""
-    seen: set[str] = set()
-    for call in calls:
-        if call.tool == "search_files":
-            seen |= _searches_like(call)
-    return seen.pop() if len(seen) == 1 else ""
+    def answer(self, tool: str, args: Mapping[str, Any]) -> str:
+        """Return the text that the live tool would have returned.
 
-
-def _reads_like(call: Call, snapshot: Snapshot) -> set[str]:
-    """Name the family whose answer to this read is the recorded one, if only one fits."""
-    file = snapshot.files.get(str(call.args.get("path", "")))
-    try:
-        if file is None and '"not_found"' not in call.result:
-            return set()
-        result = json.loads(call.result)
-        if not isinstance(result, dict) or "content" not in result or file is None:
-            return {"0.22"} if isinstance(result, dict) and "not_found" in result else set()
-    except (TypeError, ValueError):
-        return set()
-    fits = set()
-    for name, family in _FAMILIES.items():
-        args = coerce_args("read_file", call.args, name)
-        if _read_page(file, args["offset"], args["limit"], family) == result:
-            fits.add(name)
-    return fits if len(fits) == 1 else set()
-
-
-def _searches_like(call: Call) -> set[str]:
-    """Tell ripgrep from grep by the path form of a content search below "."."""
-    if str(call.args.get("path", "."))[:1] != ".":
-        return set()
-    if call.args.get("target", "content") not in ("content", "grep"):
-        return set()
-    found = re.search(r'"(?:path|matches_text)": "(\./|/|[A-Za-z]:)', str(call.result))
-    return set() if found is None else {"rg" if found[1] == "./" else "grep"}
-
-
-# --- globs --------------------------------------------------------------------
-
-_BAD_GLOB = "the glob {!r} is not one ripgrep and the replay read alike"
-
-
-def _glob_regex(glob: str) -> str:
-    """Translate a ripgrep glob into a Python regular expression over whole paths."""
-    out: list[str] = []
-    depth, at = 0, 0
-    while at < len(glob):
-        char = glob[at]
-        if glob.startswith("**", at):
-            piece, at = _double_star(glob, at)
-            out.append(piece)
-            continue
-        if char == "[":
-            piece, at = _glob_class(glob, at)
-            out.append(piece)
-            continue
-        if char == "\\":
-            at += 1
-            if at == len(glob):
-                raise Miss(_BAD_GLOB.format(glob))
-            out.append(re.escape(glob[at]))
-        elif char == "{":
-            if depth:
-                raise Miss(_BAD_GLOB.format(glob))
-            depth += 1
-            out.append("(?:")
-        elif char == "}":
-            if not depth:
-                raise Miss(_BAD_GLOB.format(glob))
-            depth -= 1
-            out.append(")")
-        else:
-            out.append({"*": "[^/]*", "?": "[^/]", ",": "|" if depth else ","}.get(char, re.escape(char)))
-        at += 1
-    if depth:
-        raise Miss(_BAD_GLOB.format(glob))
-    return "".join(out)
-
-
-def _double_star(glob: str, at: int) -> tuple[str, int]:
-    """Translate `**`, which crosses folders only when it is a whole component."""
-    end = at
-    while end < len(glob) and glob[end] == "*":
-        end += 1
-    opens = at == 0 or glob[at - 1] == "/"
-    if end - at == 2 and opens and glob.startswith("/", end):
-        return "(?:.*/)?", end + 1
-    if end - at == 2 and opens and end == len(glob):
-        return ".*", end
-    return "[^/]*", end
-
-
-def _glob_class(glob: str, at: int) -> tuple[str, int]:
-    start = at + 2 if glob[at + 1 : at + 2] in ("!", "^") else at + 1
-    end = glob.find("]", start + 1)
-    if end < 0 or "[" in glob[start:end] or "\\" in glob[start:end]:
-        raise Miss(_BAD_GLOB.format(glob))
-    body = re.sub(r"([&~|^])", r"\\\1", glob[start:end])
-    return f"(?!/)[{'^' if start == at + 2 else ''}{body}]", end + 1
-
-
-class _Override:
-    """One `--glob` of ripgrep: what it lets in, past every ignore rule, or keeps out."""
-
-    def __init__(self, glob: str) -> None:
-        self.keeps_out = glob.startswith("!")
-        text = glob[1:] if self.keeps_out else glob
-        text = text if text.endswith("\\ ") else text.rstrip()
-        self.folders_only = text.endswith("/")
-        text = text.rstrip("/") if self.folders_only else text
-        if not text or text.startswith("#"):
-            raise Miss(_BAD_GLOB.format(glob))
-        if text.startswith("/"):
-            text = text[1:]
-        elif "/" not in text:
-            text = "**/" + text
-        if text.endswith("/**"):
-            text += "/*"
+        :raises Miss: if the snapshot cannot tell; never anything else.
+        """
         try:
-            self._regex = re.compile(_glob_regex(text), re.DOTALL)
-        except re.error:
-            raise Miss(_BAD_GLOB.format(glob)) from None
+            wanted = _coerced(tool, args, self._source.family, self._source.version)
+            if tool == "read_file":
+                return self._reader.answer(wanted)
+            if tool == "search_files":
+                return self._searcher.answer(wanted)
+        except Miss:
+            raise
+        except Untranslatable as error:
+            raise Miss(f"this pattern may mean something else to the live tool: {error.reason}") from None
+        except TooSlow:
+            raise Miss(f"the search was not done within {DEADLINE:g} seconds") from None
+        except Exception as error:  # a replay must end in an answer or a miss
+            raise Miss(f"the replay could not work out this call: {error!r}") from error
+        raise Miss(f"no result of {tool!r} can be made from files")
 
-    def verdict(self, path: str, folder: bool) -> bool | None:
-        """Say whether `path` is let in (True), kept out (False) or left to other rules."""
-        if (folder or not self.folders_only) and self._regex.fullmatch(path):
-            return not self.keeps_out
-        return None if folder or self.keeps_out else False
+
+class _Source:
+    """What every answer is made of: the snapshot, and what is known of the Hermes that took it."""
+
+    def __init__(self, snapshot: Snapshot, workspace: Workspace, host: Recorder, learned: Mapping[str, Any]) -> None:
+        self.snapshot = snapshot
+        self.workspace = workspace
+        self.host = host
+        self.version = hermes_release(host.hermes)
+        self.family = _family(host.hermes, learned)
+        self.rg = (host.search or learned.get("search", "rg")) != "grep"
+        self.rg_major: int | None = learned.get("rg_major")
+        self.windows = host.platform == "win32"
+        self._lock = threading.Lock()
+        self._index: _Index | None = None
+
+    @property
+    def index(self) -> _Index:
+        """The index of the snapshot, made by the first call that needs it."""
+        if self._index is None:
+            with self._lock:
+                if self._index is None:
+                    self._index = _Index(self.snapshot, self.host.git)
+        return self._index
+
+    def key(self, path: str) -> str:
+        """Return the snapshot's path of what the model named.
+
+        :raises Miss: if that is not in the workspace.
+        """
+        if not path:
+            raise Miss("no path is given")
+        rel = self.workspace.relative(path)
+        if rel is None:
+            raise Miss(f"{path}: outside the workspace")
+        return self.index.folded(rel) if self.host.fold_case else rel
+
+    def absence(self, path: str, key: str) -> str:
+        """Say why the snapshot does not hold the file at `path`, whose key is `key`."""
+        reason = self.snapshot.skipped_paths.get(key)
+        if reason:
+            return f"{path}: not in the snapshot ({reason})"
+        if key in self.index.folders:
+            return f"{path}: a folder, and the snapshot holds files"
+        return f"{path}: not in the snapshot"
 
 
-def _shell_glob(pattern: str) -> Callable[[str], bool]:
-    """Compile a glob the way `find -name` and `grep --include` read it."""
-    if "\\" in pattern or "[:" in pattern or "[^" in pattern:
-        raise Miss(f"the glob {pattern!r} is beyond what a replay reads")
-    return re.compile(fnmatch.translate(pattern)).match  # type: ignore[return-value]
+def _dump(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _suffix(path: str) -> str:
+    """Return the ending of the last path component, "" for a dot-file's name."""
+    name = re.split(r"[/\\]", path)[-1].lstrip(".")
+    return "." + name.rsplit(".", 1)[1].lower() if "." in name else ""
 
 
 # --- read_file ------------------------------------------------------------------
@@ -411,44 +364,88 @@ _FENCE = r"'?\x07?__HERMES_FENCE_[A-Za-z0-9]+__\x07?'?"
 _CONFLICT = (r"(?m)^\s*\d+\|<<<<<<< ", r"(?m)^\s*\d+\|>>>>>>> ")
 
 
-def _suffix(path: str) -> str:
-    """Return the ending of the last path component, "" for a dot-file's name."""
-    name = re.split(r"[/\\]", path)[-1].lstrip(".")
-    return "." + name.rsplit(".", 1)[1].lower() if "." in name else ""
+class _Reader:
+    """Answers `read_file`."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+
+    def answer(self, args: Mapping[str, Any]) -> str:
+        path, offset, limit = args["path"], args["offset"], args["limit"]
+        if not isinstance(path, str) or not isinstance(offset, int) or not isinstance(limit, int):
+            raise Miss("the arguments are not of the kinds read_file takes")
+        if offset < 1:
+            raise Miss("reading from the end of a file is not synthesized")
+        source = self._source
+        key = source.key(path)
+        file = source.snapshot.files.get(key)
+        if file is None or path.endswith(("/", "\\")):
+            raise Miss(source.absence(path, key))
+        suffix = _suffix(key)
+        if suffix in source.family.documents:
+            raise Miss(f"{path}: read_file converts {suffix} files, a snapshot holds their text")
+        if suffix in _BINARY:
+            return _dump(
+                {
+                    "error": f"Cannot read binary file '{path}' ({suffix}). Use "
+                    "vision_analyze for images, or terminal to inspect binary files."
+                }
+            )
+        if _looks_binary(file.text, source.family):
+            raise Miss(f"{path}: the live tool takes this file for binary")
+        return _dump(_read_page(file, offset, limit, source.family, source.index.lines(key)))
 
 
-def _without_terminal_codes(text: str) -> str:
-    """Drop what the live tool takes for leftovers of its terminal."""
-    if "\x07" not in text and "\x1b]" not in text and "__HERMES_FENCE_" not in text:
-        return text
-    kept = []
-    for line in text.splitlines(keepends=True):
-        wrapped = "\x1b]" in line or "__HERMES_FENCE_" in line
-        clean = re.sub(_FENCE, "", re.sub(_OSC, "", line)).replace("\x07", "")
-        if not (wrapped and clean.strip("'\r\n\t ") == ""):
-            kept.append(clean)
-    return "".join(kept)
+def _looks_binary(text: str, family: Family) -> bool:
+    """Say whether the first bytes make the live tool refuse the file."""
+    sample = text[:1000]
+    if family.passes_cut:
+        return "\0" in sample
+    odd = sum(1 for char in sample if ord(char) < 32 and char not in "\n\r\t")
+    return bool(sample) and odd / len(sample) > 0.30
 
 
-def _cut_line(line: str) -> str:
-    """Cut a line to the bytes that reach `read_file` at all."""
-    if len(line) <= LINE_LIMIT:
-        return line
-    return line.encode("utf-8", "surrogatepass")[: 4 * LINE_LIMIT + 1].decode("utf-8", "replace")
+def _read_page(
+    file: SnapshotFile, offset: int, limit: int, family: Family, lines: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the decoded answer to one `read_file` call.
 
-
-def _split_lines(text: str) -> list[str]:
-    """Split at newlines only; a final newline opens no further line."""
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+    :param lines: the file's lines when the caller has them at hand.
+    """
+    lines = _split_lines(file.text) if lines is None else lines
+    ends = not file.text or file.text.endswith("\n")
+    end = offset + limit - 1
+    total = len(lines) - (0 if ends or family.counts_unended else 1)
+    truncated = total > end
+    text = _page_text(lines, ends, offset, end, family)
+    if family.passes_cut and not truncated and not ends and text.endswith("\n"):
+        text = text[:-1]
+    out: dict[str, Any] = {"content": "", "total_lines": total, "file_size": file.size, "truncated": False}
+    if family.explains_empty and file.size == 0:
+        out["hint"] = "File is empty (0 bytes)."
+    elif family.explains_empty and offset > total > 0:
+        out["hint"] = (
+            f"Note: offset {offset} is beyond the end of the file ({total} lines total). Retry with offset <= {total}."
+        )
+    else:
+        shown = text[:-1] if not family.opens_last_line and text.endswith("\n") else text
+        out.update(content=_numbered(shown, offset), truncated=truncated)
+        if not family.opens_last_line and any(len(line) > LINE_LIMIT for line in text.split("\n")):
+            out["truncated_lines"] = True
+        if truncated:
+            out["hint"] = f"Use offset={end + 1} to continue reading (showing {offset}-{end} of {total} lines)"
+    out.update(is_binary=False, is_image=False)
+    if family.tells_not_found:
+        out["not_found"] = False
+    _fit_budget(out, offset)
+    _add_remarks(out, limit, family)
+    return out
 
 
 def _page_text(lines: Sequence[str], ends: bool, offset: int, end: int, family: Family) -> str:
     """Return lines `offset` to `end` as the live tool's shell prints them."""
     page = lines[offset - 1 : end]
-    if family.cut:
+    if family.passes_cut:
         text = "".join([_cut_line(line) + "\n" for line in page])
     else:
         text = "".join([line + "\n" for line in page])
@@ -467,41 +464,32 @@ def _numbered(text: str, start: int) -> str:
     )
 
 
-def _read_page(
-    file: SnapshotFile, offset: int, limit: int, family: Family, lines: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """Return the decoded answer to one `read_file` call.
+def _split_lines(text: str) -> list[str]:
+    """Split at newlines only; a final newline opens no further line."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
-    :param lines: the file's lines when the caller has them at hand.
-    """
-    lines = _split_lines(file.text) if lines is None else lines
-    ends = not file.text or file.text.endswith("\n")
-    end = offset + limit - 1
-    total = len(lines) - (0 if ends or family.counts_last else 1)
-    truncated = total > end
-    text = _page_text(lines, ends, offset, end, family)
-    if family.cut and not truncated and not ends and text.endswith("\n"):
-        text = text[:-1]
-    out: dict[str, Any] = {"content": "", "total_lines": total, "file_size": file.size, "truncated": False}
-    if family.speaks and file.size == 0:
-        out["hint"] = "File is empty (0 bytes)."
-    elif family.speaks and offset > total > 0:
-        out["hint"] = (
-            f"Note: offset {offset} is beyond the end of the file ({total} lines total). Retry with offset <= {total}."
-        )
-    else:
-        shown = text[:-1] if not family.phantom and text.endswith("\n") else text
-        out.update(content=_numbered(shown, offset), truncated=truncated)
-        if not family.phantom and any(len(line) > LINE_LIMIT for line in text.split("\n")):
-            out["truncated_lines"] = True
-        if truncated:
-            out["hint"] = f"Use offset={end + 1} to continue reading (showing {offset}-{end} of {total} lines)"
-    out.update(is_binary=False, is_image=False)
-    if family.not_found:
-        out["not_found"] = False
-    _fit_budget(out, offset)
-    _add_remarks(out, limit, family)
-    return out
+
+def _cut_line(line: str) -> str:
+    """Cut a line to the bytes that reach `read_file` at all."""
+    if len(line) <= LINE_LIMIT:
+        return line
+    return line.encode("utf-8", "surrogatepass")[: 4 * LINE_LIMIT + 1].decode("utf-8", "replace")
+
+
+def _without_terminal_codes(text: str) -> str:
+    """Drop what the live tool takes for leftovers of its terminal."""
+    if "\x07" not in text and "\x1b]" not in text and "__HERMES_FENCE_" not in text:
+        return text
+    kept = []
+    for line in text.splitlines(keepends=True):
+        wrapped = "\x1b]" in line or "__HERMES_FENCE_" in line
+        clean = re.sub(_FENCE, "", re.sub(_OSC, "", line)).replace("\x07", "")
+        if not (wrapped and clean.strip("'\r\n\t ") == ""):
+            kept.append(clean)
+    return "".join(kept)
 
 
 def _fit_budget(out: dict[str, Any], offset: int) -> None:
@@ -523,7 +511,7 @@ def _fit_budget(out: dict[str, Any], offset: int) -> None:
 
 
 def _add_remarks(out: dict[str, Any], limit: int, family: Family) -> None:
-    if family.not_found:
+    if family.tells_not_found:
         opened, closed = (len(re.findall(mark, out["content"])) for mark in _CONFLICT)
         blocks = min(opened, closed)
         if blocks:
@@ -543,43 +531,139 @@ def _add_remarks(out: dict[str, Any], limit: int, family: Family) -> None:
         )
 
 
-# --- search_files ---------------------------------------------------------------
+# --- search_files: where, and how the answer looks ------------------------------
 
 _GROUPED = (
     "path-grouped: each file path on its own line, followed by indented "
     "'<line>: <content>' rows for matches in that file"
 )
-_MULTILINE_NOTE = (
-    "Pattern contains \\n — multiline mode (-U) was enabled automatically "
-    "so the regex can match across line boundaries."
-)
-_LINES_NOTE = (
-    "0 results found. Note: search_files content search is line-oriented and does not "
-    "run ripgrep with -U/--multiline, so `\\n` in the regex does not match line breaks. "
-    "Use context=N to inspect neighboring lines, or escape as `\\\\n` when searching "
-    "for a literal backslash+n."
-)
-_OLD_RIPGREP = "Exact modification-time order requires ripgrep 14 or newer; upgrade ripgrep or use order='discovery'."
-
-#: What the live tool takes for a row of rg or grep, and how it reads one.
-_ROW = r"^([A-Za-z]:)?[^\s:][^\n]*?[:\-]\d|^[^\s:][^\s]*$"
-_MATCH_ROW = r"^([A-Za-z]:)?(.*?):(\d+):(.*)$"
-_CONTEXT_MARK = r"-(\d+)-"
-
-_NEWLINE_ESCAPE = r"(?<!\\)(?:\\\\)*\\n"
-_SPECIAL = r"[.\[\](){}?*+^$\\|]"
-
-#: Folders that the probe for hidden files of 0.22 leaves out.
-_PRUNED = frozenset(
-    ".git .hg .svn node_modules venv .venv site-packages dist-packages vendor third_party build "
-    "dist target out coverage .next .turbo .parcel-cache .nuxt .svelte-kit .archive __pycache__ "
-    ".cache .Trash .tox .nox .mypy_cache .pytest_cache .ruff_cache .npm .yarn .pnpm-store .gradle "
-    ".m2 .nuget backups backup .backups".split()
-)
-#: Reasons of a snapshot that do not speak of a file.
-_NO_FILE = frozenset({"not a regular file", "not found", "link out of the folder", "unreadable"})
 #: Names whose results the live tool holds back.
 _WITHHELD = frozenset(".env .env.local .env.development .env.production .env.test .env.staging .envrc".split())
+
+
+class _Root(NamedTuple):
+    """Where a search begins: as the model typed it, and what that is."""
+
+    typed: str
+    rel: str  #: workspace path, "" for the workspace itself
+    is_file: bool
+
+
+class _Searcher:
+    """Answers `search_files`: finds where to search, and words what was found there."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self._content = _ContentSearch(source)
+        self._listing = _FileListing(source)
+
+    def answer(self, args: Mapping[str, Any]) -> str:
+        path, family = args["path"], self._source.family
+        if path is None:
+            return _dump({"error": "expected str, bytes or os.PathLike object, not NoneType"})
+        if path == "":
+            return _dump({"total_count": 0, "error": "Path not found: "})
+        _check_search(args)
+        roots, note = self._roots(path)
+        if args["target"] == "content" and not isinstance(args["context"], (int, float)):
+            kind = type(args["context"]).__name__
+            return _dump({"error": f"'>' not supported between instances of '{kind}' and 'int'"})
+        found = self._found(roots[0], args) if not note else self._merged(roots, args)
+        if note:
+            found.warning = note
+        omitted = _withhold(found)
+        out = found.to_dict(family)
+        if omitted:
+            out["_omitted"] = (
+                f"{omitted} result(s) omitted because they target credential, "
+                "token, cache, or secret-bearing environment files."
+            )
+        if not found.truncated:
+            return _dump(out)
+        hint = (
+            f"Results truncated. Use offset={args['offset'] + args['limit']} to see more, "
+            "or narrow with a more specific pattern or file_glob."
+        )
+        if family.hint_inside:
+            return _dump({**out, "_hint": hint})
+        return f"{_dump(out)}\n\n[Hint: {hint}]"
+
+    def _found(self, root: _Root, args: Mapping[str, Any]) -> _Found:
+        return self._listing.find(root, args) if args["target"] == "files" else self._content.find(root, args)
+
+    def _roots(self, path: str) -> tuple[list[_Root], str]:
+        """Return where to search; more than one when the path names several.
+
+        :returns: the roots, and the remark that the live tool makes about
+            several of them ("" for one).
+        """
+        try:
+            return [self._root(path)], ""
+        except Miss as miss:
+            parts = self._parts(path)
+            if len(parts) < 2:
+                raise
+            try:
+                roots = [self._root(part) for part in parts]
+            except Miss:
+                raise miss from None
+        return roots, f"path contained {len(parts)} entries; searched {len(parts)} that exist"
+
+    def _parts(self, path: str) -> list[str]:
+        if self._source.family.splits == "any":
+            return path.replace(",", " ").split()
+        if self._source.family.splits == "commas":
+            parts = path.split(",") if "," in path else path.split()
+            return [part.strip() for part in parts if part.strip()]
+        return []
+
+    def _root(self, typed: str) -> _Root:
+        source = self._source
+        key = source.key(typed)
+        if typed.startswith("~"):
+            typed = source.workspace.home + typed[1:]
+        if key in source.snapshot.files and not typed.endswith(("/", "\\")):
+            return _Root(typed, key, True)
+        if key in source.index.folders:
+            return _Root(typed, key, False)
+        raise Miss(source.absence(typed, key))
+
+    def _merged(self, roots: Sequence[_Root], args: Mapping[str, Any]) -> _Found:
+        """Search several roots as the live tool does: page by page, then cut."""
+        family = self._source.family
+        if args["target"] == "files" and family.lists == "entries":
+            raise Miss("listing several paths at once is not synthesized")
+        merged = _Found()
+        for root in roots:
+            found = self._found(root, args)
+            if found.error and family.splits == "commas":
+                return found
+            if found.error:
+                continue
+            merged.matches += found.matches
+            merged.files += found.files
+            merged.counts.update(found.counts)
+            merged.total_count += found.total_count
+            merged.truncated = merged.truncated or found.truncated
+        del merged.matches[args["limit"] :], merged.files[args["limit"] :]
+        return merged
+
+
+def _check_search(args: Mapping[str, Any]) -> None:
+    """Refuse what the live tool might read as an option, or fail on."""
+    texts = [args["pattern"], args["path"], args["file_glob"] or "", args["output_mode"]]
+    if not all(isinstance(text, str) for text in texts):
+        raise Miss("the arguments are not of the kinds search_files takes")
+    dashed = texts[1:3] if args["target"] == "files" else texts[:3]
+    if any(text.startswith("-") for text in dashed):
+        raise Miss("the live tool reads an argument that begins with '-' as an option")
+    if any("\0" in text for text in texts):
+        raise Miss("an argument holds a NUL character")
+    numbers = (args["limit"], args["offset"])
+    if not all(isinstance(number, int) and number < 10**9 for number in numbers):
+        raise Miss("limit and offset are beyond what the live tool takes")
+    if isinstance(args["context"], float) or (isinstance(args["context"], int) and args["context"] >= 10**9):
+        raise Miss("context is not a number of lines")
 
 
 class _Found:
@@ -631,492 +715,65 @@ def _grouped(matches: Sequence[tuple[str, int, str]]) -> str:
     return "\n".join(rows)
 
 
-def _payload(rows: Iterable[str]) -> list[str]:
-    """Keep what the live tool takes for results, as its clean-up leaves it."""
-    kept = [
-        row
-        for row in rows
-        if row.strip() and not row.lstrip().startswith(("rg: ", "grep: ")) and (row == "--" or re.match(_ROW, row))
-    ]
-    return [row for row in "\n".join(kept).strip().split("\n") if row]
+def _withhold(found: _Found) -> int:
+    """Take out results in secret-bearing files; return how many."""
+
+    def secret(path: str) -> bool:
+        return re.split(r"[/\\]", path)[-1] in _WITHHELD
+
+    before = len(found.matches) + len(found.files) + len(found.counts)
+    found.matches = [match for match in found.matches if not secret(match[0])]
+    found.files = [path for path in found.files if not secret(path)]
+    found.counts = {path: n for path, n in found.counts.items() if not secret(path)}
+    return before - len(found.matches) - len(found.files) - len(found.counts)
 
 
-def _parsed_row(row: str, context: bool) -> tuple[str, int, str] | None:
-    found = re.match(_MATCH_ROW, row)
-    if found is not None:
-        return (found[1] or "") + found[2], int(found[3]), found[4][:CLIP]
-    marks = list(re.finditer(_CONTEXT_MARK, row)) if context and row != "--" else []
-    if not marks or marks[-1].start() == 0:
-        return None
-    mark = marks[-1]
-    return row[: mark.start()], int(mark[1]), row[mark.end() :][:CLIP]
+class _Paths:
+    """How the answer spells the paths that a search found."""
 
+    def __init__(self, source: _Source) -> None:
+        self._source = source
 
-class _Document(NamedTuple):
-    """One file of the snapshot, ready to be searched."""
+    def anchor(self, root: _Root, pruned: bool = False) -> str:
+        """Return what stands before the paths of the answer.
 
-    path: str
-    file: SnapshotFile
-    text: str  #: as the search engine sees it
-    folders: tuple[str, ...]  #: every folder above it, "" left out
-
-    @property
-    def name(self) -> str:
-        return self.path.rsplit("/", 1)[-1]
-
-
-class _Root(NamedTuple):
-    """Where a search begins: as the model typed it, and what that is."""
-
-    typed: str
-    rel: str  #: workspace path, "" for the workspace itself
-    is_file: bool
-
-
-def _dotted(name: str) -> bool:
-    return name.startswith(".") and name not in (".", "..")
-
-
-class Synthesizer:
-    """Answers `read_file` and `search_files` calls from one snapshot.
-
-    Any number of threads may call `answer` at once: the snapshot is never
-    written to, and what is remembered between calls can be worked out twice
-    without harm.
-
-    :param learned: what `learn` found; it wins over the host's version.
-    """
-
-    def __init__(
-        self, snapshot: Snapshot, workspace: Workspace, host: Recorder, learned: Mapping[str, Any] | None = None
-    ) -> None:
-        self._snapshot = snapshot
-        self._workspace = workspace
-        self._host = host
-        self._family = _family(host.hermes, learned)
-        self._rg = (host.search or (learned or {}).get("search", "rg")) != "grep"
-        self._windows = host.platform == "win32"
-        self._rg_major = (learned or {}).get("rg_major")
-        self._lock = threading.Lock()
-        self._index: _Index | None = None
-
-    def answer(self, tool: str, args: Mapping[str, Any]) -> str:
-        """Return the text that the live tool would have returned.
-
-        :raises Miss: if the snapshot cannot tell; never anything else.
+        :param pruned: grep ran with its root's hidden folders cut out, see `_ContentSearch`.
         """
-        try:
-            read = _coerced(tool, args, self._family, hermes_release(self._host.hermes))
-            if tool == "read_file":
-                return self._read(read)
-            if tool == "search_files":
-                return self._search(read)
-        except Miss:
-            raise
-        except Untranslatable as error:
-            raise Miss(f"this pattern may mean something else to the live tool: {error.reason}") from None
-        except TooSlow:
-            raise Miss(f"the search was not done within {DEADLINE:g} seconds") from None
-        except Exception as error:  # a replay must end in an answer or a miss
-            raise Miss(f"the replay could not work out this call: {error!r}") from error
-        raise Miss(f"no result of {tool!r} can be made from files")
-
-    # -- read_file
-
-    def _read(self, args: Mapping[str, Any]) -> str:
-        path, offset, limit = args["path"], args["offset"], args["limit"]
-        if not isinstance(path, str) or not isinstance(offset, int) or not isinstance(limit, int):
-            raise Miss("the arguments are not of the kinds read_file takes")
-        if offset < 1:
-            raise Miss("reading from the end of a file is not synthesized")
-        key = self._key(path)
-        file = self._snapshot.files.get(key)
-        if file is None or path.endswith(("/", "\\")):
-            raise Miss(self._absence(path, key))
-        suffix = _suffix(key)
-        if suffix in self._family.documents:
-            raise Miss(f"{path}: read_file converts {suffix} files, a snapshot holds their text")
-        if suffix in _BINARY:
-            return _dump(
-                {
-                    "error": f"Cannot read binary file '{path}' ({suffix}). Use "
-                    "vision_analyze for images, or terminal to inspect binary files."
-                }
-            )
-        if _looks_binary(file.text, self._family):
-            raise Miss(f"{path}: the live tool takes this file for binary")
-        lines = self._all().lines(key)
-        return _dump(_read_page(file, offset, limit, self._family, lines))
-
-    def _key(self, path: str) -> str:
-        """Return the snapshot's path of what the model named."""
-        if not path:
-            raise Miss("no path is given")
-        rel = self._workspace.relative(path)
-        if rel is None:
-            raise Miss(f"{path}: outside the workspace")
-        return self._all().folded(rel) if self._host.fold_case else rel
-
-    def _absence(self, path: str, key: str) -> str:
-        reason = self._snapshot.skipped_paths.get(key)
-        if reason:
-            return f"{path}: not in the snapshot ({reason})"
-        if key in self._all().folders:
-            return f"{path}: a folder, and the snapshot holds files"
-        return f"{path}: not in the snapshot"
-
-    def _all(self) -> _Index:
-        """Return the index of the snapshot, made by the first call that needs it."""
-        if self._index is None:
-            with self._lock:
-                if self._index is None:
-                    self._index = _Index(self._snapshot, self._host.git)
-        return self._index
-
-    # -- search_files
-
-    def _search(self, args: Mapping[str, Any]) -> str:
-        family = self._family
-        path, pattern = args["path"], args["pattern"]
-        if path is None:
-            return _dump({"error": "expected str, bytes or os.PathLike object, not NoneType"})
-        if path == "":
-            return _dump({"total_count": 0, "error": "Path not found: "})
-        self._check(args)
-        roots, note = self._roots(path)
-        if args["target"] == "content" and not isinstance(args["context"], (int, float)):
-            kind = type(args["context"]).__name__
-            return _dump({"error": f"'>' not supported between instances of '{kind}' and 'int'"})
-        search = self._files if args["target"] == "files" else self._content
-        found = search(roots[0], pattern, args) if not note else self._merged(search, roots, args)
-        if note:
-            found.warning = note
-        omitted = _withhold(found)
-        out = found.to_dict(family)
-        if omitted:
-            out["_omitted"] = (
-                f"{omitted} result(s) omitted because they target credential, "
-                "token, cache, or secret-bearing environment files."
-            )
-        if not found.truncated:
-            return _dump(out)
-        hint = (
-            f"Results truncated. Use offset={args['offset'] + args['limit']} to see more, "
-            "or narrow with a more specific pattern or file_glob."
-        )
-        if family.hint_inside:
-            return _dump({**out, "_hint": hint})
-        return f"{_dump(out)}\n\n[Hint: {hint}]"
-
-    def _check(self, args: Mapping[str, Any]) -> None:
-        """Refuse what the live tool might read as an option, or fail on."""
-        texts = [args["pattern"], args["path"], args["file_glob"] or "", args["output_mode"]]
-        if not all(isinstance(text, str) for text in texts):
-            raise Miss("the arguments are not of the kinds search_files takes")
-        dashed = texts[1:3] if args["target"] == "files" else texts[:3]
-        if any(text.startswith("-") for text in dashed):
-            raise Miss("the live tool reads an argument that begins with '-' as an option")
-        if any("\0" in text for text in texts):
-            raise Miss("an argument holds a NUL character")
-        numbers = (args["limit"], args["offset"])
-        if not all(isinstance(number, int) and number < 10**9 for number in numbers):
-            raise Miss("limit and offset are beyond what the live tool takes")
-        if isinstance(args["context"], float) or (isinstance(args["context"], int) and args["context"] >= 10**9):
-            raise Miss("context is not a number of lines")
-
-    def _roots(self, path: str) -> tuple[list[_Root], str]:
-        """Return where to search; more than one when the path names several.
-
-        :returns: the roots, and the remark that the live tool makes about
-            several of them ("" for one).
-        """
-        try:
-            return [self._root(path)], ""
-        except Miss as miss:
-            parts = self._parts(path)
-            if len(parts) < 2:
-                raise
-            try:
-                roots = [self._root(part) for part in parts]
-            except Miss:
-                raise miss from None
-        return roots, f"path contained {len(parts)} entries; searched {len(parts)} that exist"
-
-    def _parts(self, path: str) -> list[str]:
-        if self._family.splits == "any":
-            return path.replace(",", " ").split()
-        if self._family.splits == "commas":
-            parts = path.split(",") if "," in path else path.split()
-            return [part.strip() for part in parts if part.strip()]
-        return []
-
-    def _root(self, typed: str) -> _Root:
-        key = self._key(typed)
-        if typed.startswith("~"):
-            home = self._workspace.home
-            typed = home + typed[1:]
-        if key in self._snapshot.files and not typed.endswith(("/", "\\")):
-            return _Root(typed, key, True)
-        if key in self._all().folders:
-            return _Root(typed, key, False)
-        raise Miss(self._absence(typed, key))
-
-    def _merged(self, search: Callable[..., _Found], roots: Sequence[_Root], args: Mapping[str, Any]) -> _Found:
-        """Search several roots as the live tool does: page by page, then cut."""
-        if args["target"] == "files" and self._family.find == "entries":
-            raise Miss("listing several paths at once is not synthesized")
-        merged = _Found()
-        for root in roots:
-            found = search(root, args["pattern"], args)
-            if found.error and self._family.splits == "commas":
-                return found
-            if found.error:
-                continue
-            merged.matches += found.matches
-            merged.files += found.files
-            merged.counts.update(found.counts)
-            merged.total_count += found.total_count
-            merged.truncated = merged.truncated or found.truncated
-        del merged.matches[args["limit"] :], merged.files[args["limit"] :]
-        return merged
-
-    # -- search_files, target=content
-
-    def _content(self, root: _Root, pattern: str, args: Mapping[str, Any]) -> _Found:
-        if not self._rg and self._host.platform == "darwin" and re.search(_SPECIAL, pattern):
-            raise Miss("the grep of macOS reads patterns in its own way")
-        newline = "\n" in pattern or bool(re.search(_NEWLINE_ESCAPE, pattern))
-        multiline = self._rg and newline and self._family.multiline
-        pruned = not self._rg and self._under_hidden(root)
-        try:
-            matcher = self._matcher(pattern, multiline)
-        except PatternError as error:
-            # The remark about PCRE2, which most builds of ripgrep make, is taken for granted.
-            if pruned:
-                return _Found()
-            if self._loses(error.message, args):
-                return _Found(warning=self._probe(root, pattern, args["file_glob"]))
-            return _Found(error=f"Search failed: {error.message}")
-        documents = self._searched(root, args["file_glob"], pruned)
-        anchor = self._anchor(root, pruned)
-        rows = self._rows(documents, matcher, anchor, root, args, _fetched(args))
-        found = _parse(rows, args)
-        if multiline and args["output_mode"] != "count":
-            found.warning = _MULTILINE_NOTE
-        if found.empty() and self._rg and self._family.probes:
-            hint = self._probe(root, pattern, args["file_glob"])
-            found.warning = " ".join(filter(None, (found.warning, hint)))
-        if found.total_count == 0 and newline and not multiline:
-            found.warning = _LINES_NOTE
-        return found
-
-    def _matcher(self, pattern: str, multiline: bool = False, ignore_case: bool = False) -> Matcher:
-        if self._rg:
-            return compile_pattern(pattern, "rg", multiline=multiline, ignore_case=ignore_case, rg_major=self._rg_major)
-        dialect = self._family.grep
-        opened = re.search(r"(?<!\\)(?:\\\\)*\[\^?$", pattern)
-        if opened:
-            compile_pattern(pattern[: opened.start()], dialect)
-            raise PatternError("grep: Invalid regular expression")
-        if dialect == "grep-bre" and "\\}" not in pattern:
-            pattern = re.sub(r"^\^?\\\{", lambda found: found[0].replace("\\", ""), pattern)
-        return compile_pattern(pattern, dialect)
-
-    def _loses(self, message: str, args: Mapping[str, Any]) -> bool:
-        """Say whether 0.22, which stops reading after so many rows, overlooks an error."""
-        native = self._rg and self._family.hint_inside and not self._windows
-        return native and message.count("\n") + 1 >= _fetched(args)
-
-    def _text(self, document: _Document) -> str:
-        """Return a file's text as the engine sees it: ripgrep drops a byte order mark."""
-        return document.text if self._rg else document.file.text
-
-    def _searched(self, root: _Root, glob: str | None, pruned: bool) -> list[_Document]:
-        index = self._all()
-        if self._rg:
-            return index.visible(root, glob)
-        if pruned or self._family.grep_root == "pruned" or not self._grep_skips(root):
-            return index.walked(root, glob, typed_root=not pruned)
-        return []
-
-    def _grep_skips(self, root: _Root) -> bool:
-        """Say whether `--exclude-dir='.*'` takes the root itself for a hidden folder."""
-        if root.is_file:
-            return False
-        text = root.typed if self._family.grep_root == "typed" else self._anchor(root, False)
-        return bool(re.search(r"(?:^|/)\.", text))
-
-    def _under_hidden(self, root: _Root) -> bool:
-        if self._family.grep_root != "pruned":
-            return False
-        whole = f"{self._workspace.root}/{root.rel}".replace("\\", "/")
-        return any(_dotted(part) for part in whole.split("/"))
-
-    def _anchor(self, root: _Root, pruned: bool) -> str:
-        """Return what stands before the paths of the answer."""
-        typed = root.typed
-        if self._rg:
+        source, typed = self._source, root.typed
+        if source.rg:
             return self._native(typed)
-        if pruned or self._family.grep_root == "typed":
+        if pruned or source.family.grep_root == "typed":
             return typed
         if re.match(r"/|\\\\|[A-Za-z]:[\\/]", typed):
             return typed
-        here = _posix_drive(str(self._workspace.root)) if self._windows else str(self._workspace.root)
+        here = str(source.workspace.root)
+        here = _posix_drive(here) if source.windows else here
         short = typed[2:] if typed.startswith("./") else typed
         return here if short in ("", ".") else f"{here}/{short}"
 
     def _native(self, typed: str) -> str:
         """Spell a path the way Hermes hands it to a Windows program (reasoned)."""
-        if not self._windows or self._family is _F19:
+        if not self._source.windows or self._source.family is _HERMES_19:
             return typed
         drive = re.match(_GIT_BASH_DRIVE, typed)
         return f"{drive[1].upper()}:{drive[2] or '/'}" if drive else typed.replace("\\", "/")
 
-    def _shown(self, anchor: str, root: _Root, path: str) -> str:
-        """Return a path as the answer prints it: the anchor, then the way down."""
+    def shown(self, anchor: str, root: _Root, path: str) -> str:
+        """Return a path as rg and grep print it: the anchor, then the way down."""
         if root.is_file:
             return anchor
         below = path[len(root.rel) :].lstrip("/")
-        mark = "\\" if self._windows and self._rg else "/"
+        mark = "\\" if self._source.windows and self._source.rg else "/"
         joint = "" if anchor.endswith(("/", mark)) else mark
         return f"{anchor}{joint}{below.replace('/', mark)}"
 
-    def _rows(
-        self,
-        documents: Sequence[_Document],
-        matcher: Matcher,
-        anchor: str,
-        root: _Root,
-        args: Mapping[str, Any],
-        cap: int,
-    ) -> list[str]:
-        """Return the first `cap` rows that rg or grep would print."""
-        mode, context = args["output_mode"], args["context"]
-        wanted = {"files_only": 1, "count": None}.get(mode, cap)
-        rows: list[str] = []
-        engine = Search(matcher, DEADLINE)
-        for document in documents:
-            hits = engine.lines(self._text(document), wanted)
-            number = len(hits)
-            if matcher.multiline and mode == "count" and hits:
-                number = engine.stretches(document.text)
-            if not hits and (mode != "count" or self._rg):
-                continue
-            path = self._shown(anchor, root, document.path)
-            if mode == "files_only":
-                rows.append(path)
-            elif mode == "count":
-                rows.append(f"{path}:{number}")
-            else:
-                if context and rows:
-                    rows.append("--")
-                lines = self._all().lines(document.path, not self._rg)
-                found = _document_rows(path, lines, hits, context, cap - len(rows))
-                rows += [_cut_row(row, self._family.columns) for row in found]
-            if len(rows) >= cap:
-                break
-        return rows[:cap]
-
-    def _probe(self, root: _Root, pattern: str, glob: str | None) -> str:
-        """Say what a search without hits may have meant, as the live tool finds out."""
-        index, paths = self._all(), self._family.probes == "paths"
-        probes = (index.visible(root, glob), index.everything(root, glob, paths), index.visible(root, glob))
-        for kind, documents in enumerate(probes):
-            if kind == 2 and not re.search(_SPECIAL, pattern):
-                continue
-            counts = self._counted(kind, pattern, documents)
-            if counts:
-                anchor = self._anchor(root, False)
-                names = ["" if root.is_file else self._shown(anchor, root, path) for path, _ in counts]
-                return _probe_note(kind, sum(n for _, n in counts), names, paths)
-        return ""
-
-    def _counted(self, kind: int, pattern: str, documents: Sequence[_Document]) -> list[tuple[str, int]]:
-        """Count the matches of the first files that have any, as probe number `kind` does."""
-        kept: list[tuple[str, int]] = []
-        engine = None
-        if kind < 2:
-            try:
-                engine = Search(self._matcher(pattern, ignore_case=kind == 0), DEADLINE)
-            except PatternError:
-                return kept  # a pattern over several lines fails without multiline mode
-        for document in documents:
-            if engine is None:
-                number = 0 if "\n" in pattern else document.text.count(pattern)
-            else:
-                hits = engine.lines(document.text, None)
-                lines = self._all().lines(document.path, False) if hits else []
-                number = sum(_occurrences(pattern, lines[hit], kind == 0) for hit in hits)
-            if number:
-                kept.append((document.path, number))
-            if len(kept) == PROBE_ROWS:
-                break
-        return kept
-
-    # -- search_files, target=files
-
-    def _files(self, root: _Root, pattern: str, args: Mapping[str, Any]) -> _Found:
-        order, limit, offset = args["order"], args["limit"], args["offset"]
-        if order not in ("discovery", "modified"):
-            return _Found(error=f"Invalid file search order {order!r}; expected 'discovery' or 'modified'.")
-        name = pattern.split("/")[-1]
-        if not self._rg:
-            return self._found_by_find(root, name, args)
-        if order == "modified" and self._rg_major is None:
-            raise Miss("whether ripgrep sorts by time depends on its version")
-        if order == "modified" and self._rg_major < 14:
-            return _Found(error=_OLD_RIPGREP)
-        glob = name if name.startswith("*") else "*" + name
-        listed = sorted(self._all().listed(root, glob), key=lambda document: -document.file.mtime)
-        anchor = self._anchor(root, False)
-        files = [self._shown(anchor, root, document.path) for document in listed]
-        end = offset + limit
-        if self._family.find == "files":
-            return _Found(files=files[:end][offset:], total_count=min(len(files), end), truncated=len(files) >= end)
-        files = files[: end + 1]
-        folders = [] if root.is_file else self._all().matching_folders(root, glob)[: end + 1]
-        if folders:
-            times = [document.file.mtime for document in listed[: end + 1]]
-            entries = list(zip(times, files))
-            entries += [(newest, self._found_path(root, folder)) for folder, newest in folders]
-            files = [path for _, path in sorted(entries, key=lambda entry: -int(entry[0]))]
-        return _Found(files=files[offset:end], total_count=len(files), truncated=len(files) > end)
-
-    def _found_by_find(self, root: _Root, name: str, args: Mapping[str, Any]) -> _Found:
-        limit, offset = args["limit"], args["offset"]
-        entries = self._family.find == "entries"
-        listed = self._all().found(root, name, entries)
-        if not entries or args["order"] == "modified":
-            listed.sort(key=lambda entry: -entry[1])
-        paths = [self._found_path(root, path) for path, _ in listed]
-        if not entries:
-            page = paths[offset : offset + limit]
-            return _Found(files=page, total_count=len(page))
-        paths = paths[: offset + limit + 1]
-        return _Found(
-            files=paths[offset : offset + limit], total_count=len(paths), truncated=len(paths) > offset + limit
-        )
-
-    def _found_path(self, root: _Root, path: str) -> str:
+    def by_find(self, root: _Root, path: str) -> str:
         """Return a path as `find` prints it."""
         if root.is_file or path == root.rel:
             return root.typed
         below = path[len(root.rel) :].lstrip("/")
-        typed = _posix_drive(root.typed) if self._windows else root.typed
+        typed = _posix_drive(root.typed) if self._source.windows else root.typed
         return typed + ("" if typed.endswith("/") else "/") + below
-
-
-def _dump(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _looks_binary(text: str, family: Family) -> bool:
-    """Say whether the first bytes make the live tool refuse the file."""
-    sample = text[:1000]
-    if family.cut:
-        return "\0" in sample
-    odd = sum(1 for char in sample if ord(char) < 32 and char not in "\n\r\t")
-    return bool(sample) and odd / len(sample) > 0.30
 
 
 _GIT_BASH_DRIVE = r"(?s)/(?:(?:cygdrive|mnt)/)?([A-Za-z])(/.*)?$"
@@ -1128,27 +785,186 @@ def _posix_drive(path: str) -> str:
     return f"/{path[0].lower()}{path[2:]}" if re.match(r"[A-Za-z]:/", path) else path
 
 
+# --- search_files, target=content -----------------------------------------------
+
+_MULTILINE_NOTE = (
+    "Pattern contains \\n — multiline mode (-U) was enabled automatically "
+    "so the regex can match across line boundaries."
+)
+_LINES_NOTE = (
+    "0 results found. Note: search_files content search is line-oriented and does not "
+    "run ripgrep with -U/--multiline, so `\\n` in the regex does not match line breaks. "
+    "Use context=N to inspect neighboring lines, or escape as `\\\\n` when searching "
+    "for a literal backslash+n."
+)
+
+#: What the live tool takes for a row of rg or grep, and how it reads one.
+_ROW = r"^([A-Za-z]:)?[^\s:][^\n]*?[:\-]\d|^[^\s:][^\s]*$"
+_MATCH_ROW = r"^([A-Za-z]:)?(.*?):(\d+):(.*)$"
+_CONTEXT_MARK = r"-(\d+)-"
+
+_NEWLINE_ESCAPE = r"(?<!\\)(?:\\\\)*\\n"
+_SPECIAL = r"[.\[\](){}?*+^$\\|]"
+
+#: What is looked for after a search without hits, in this order: the pattern in any case, the
+#: pattern in hidden and ignored files too, the pattern as plain text.
+_ANY_CASE, _HIDDEN_TOO, _AS_TEXT = "any case", "hidden too", "as text"
+
+
+class _ContentSearch:
+    """Searches texts as rg or grep do, and reads their rows as Hermes does."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self._paths = _Paths(source)
+
+    def find(self, root: _Root, args: Mapping[str, Any]) -> _Found:
+        source, pattern = self._source, args["pattern"]
+        if not source.rg and source.host.platform == "darwin" and re.search(_SPECIAL, pattern):
+            raise Miss("the grep of macOS reads patterns in its own way")
+        newline = "\n" in pattern or bool(re.search(_NEWLINE_ESCAPE, pattern))
+        multiline = source.rg and newline and source.family.spans_lines
+        pruned = not source.rg and self._under_hidden(root)
+        try:
+            matcher = self._matcher(pattern, multiline)
+        except PatternError as error:
+            # The remark about PCRE2, which most builds of ripgrep make, is taken for granted.
+            if pruned:
+                return _Found()
+            if self._loses(error.message, args):
+                return _Found(warning=self._probe(root, pattern, args["file_glob"]))
+            return _Found(error=f"Search failed: {error.message}")
+        found = _parse(self._rows(root, matcher, args, pruned), args)
+        if multiline and args["output_mode"] != "count":
+            found.warning = _MULTILINE_NOTE
+        if found.empty() and source.rg and source.family.probes:
+            hint = self._probe(root, pattern, args["file_glob"])
+            found.warning = " ".join(filter(None, (found.warning, hint)))
+        if found.total_count == 0 and newline and not multiline:
+            found.warning = _LINES_NOTE
+        return found
+
+    def _matcher(self, pattern: str, multiline: bool = False, ignore_case: bool = False) -> Matcher:
+        source = self._source
+        if source.rg:
+            return compile_pattern(
+                pattern, "rg", multiline=multiline, ignore_case=ignore_case, rg_major=source.rg_major
+            )
+        dialect = source.family.grep_dialect
+        opened = re.search(r"(?<!\\)(?:\\\\)*\[\^?$", pattern)
+        if opened:
+            compile_pattern(pattern[: opened.start()], dialect)
+            raise PatternError("grep: Invalid regular expression")
+        if dialect == "grep-bre" and "\\}" not in pattern:
+            pattern = re.sub(r"^\^?\\\{", lambda found: found[0].replace("\\", ""), pattern)
+        return compile_pattern(pattern, dialect)
+
+    def _loses(self, message: str, args: Mapping[str, Any]) -> bool:
+        """Say whether 0.22, which stops reading after so many rows, overlooks an error."""
+        source = self._source
+        native = source.rg and source.family.hint_inside and not source.windows
+        return native and message.count("\n") + 1 >= _fetched(args)
+
+    # Which files, with what text.
+
+    def _text(self, document: _Document) -> str:
+        """Return a file's text as the engine sees it: ripgrep drops a byte order mark."""
+        return document.text if self._source.rg else document.file.text
+
+    def _searched(self, root: _Root, glob: str | None, pruned: bool) -> list[_Document]:
+        index = self._source.index
+        if self._source.rg:
+            return index.visible(root, glob)
+        if pruned or self._source.family.grep_root == "pruned" or not self._grep_skips(root):
+            return index.walked(root, glob, typed_root=not pruned)
+        return []
+
+    def _grep_skips(self, root: _Root) -> bool:
+        """Say whether `--exclude-dir='.*'` takes the root itself for a hidden folder."""
+        if root.is_file:
+            return False
+        text = root.typed if self._source.family.grep_root == "typed" else self._paths.anchor(root)
+        return bool(re.search(r"(?:^|/)\.", text))
+
+    def _under_hidden(self, root: _Root) -> bool:
+        """Say whether grep is kept from seeing that its root is below a hidden folder, by pruning."""
+        if self._source.family.grep_root != "pruned":
+            return False
+        whole = f"{self._source.workspace.root}/{root.rel}".replace("\\", "/")
+        return any(_dotted(part) for part in whole.split("/"))
+
+    # What rg or grep would print.
+
+    def _rows(self, root: _Root, matcher: Matcher, args: Mapping[str, Any], pruned: bool) -> list[str]:
+        """Return the first rows that rg or grep would print, as many as the live tool reads."""
+        mode, context, cap = args["output_mode"], args["context"], _fetched(args)
+        wanted = {"files_only": 1, "count": None}.get(mode, cap)
+        anchor = self._paths.anchor(root, pruned)
+        rows: list[str] = []
+        search = Search(matcher, DEADLINE)
+        for document in self._searched(root, args["file_glob"], pruned):
+            text = self._text(document)
+            hits = search.lines(text, wanted)
+            if not hits and (mode != "count" or self._source.rg):
+                continue
+            path = self._paths.shown(anchor, root, document.path)
+            if mode == "files_only":
+                rows.append(path)
+            elif mode == "count":
+                rows.append(f"{path}:{search.stretches(text) if matcher.multiline and hits else len(hits)}")
+            else:
+                if context and rows:
+                    rows.append("--")
+                lines = self._source.index.lines(document.path, not self._source.rg)
+                found = _document_rows(path, lines, hits, context, cap - len(rows))
+                rows += [_cut_row(row, self._source.family.row_length) for row in found]
+            if len(rows) >= cap:
+                break
+        return rows[:cap]
+
+    # What a search without hits may have meant.
+
+    def _probe(self, root: _Root, pattern: str, glob: str | None) -> str:
+        """Say what a search without hits may have meant, as the live tool finds out."""
+        index, with_paths = self._source.index, self._source.family.probes == "paths"
+        visible = index.visible(root, glob)
+        probes = {_ANY_CASE: visible, _HIDDEN_TOO: index.everything(root, glob, with_paths)}
+        if re.search(_SPECIAL, pattern):
+            probes[_AS_TEXT] = visible
+        for probe, documents in probes.items():
+            counts = self._counted(probe, pattern, documents)
+            if counts:
+                anchor = self._paths.anchor(root)
+                names = ["" if root.is_file else self._paths.shown(anchor, root, path) for path, _ in counts]
+                return _probe_note(probe, sum(number for _, number in counts), names, with_paths)
+        return ""
+
+    def _counted(self, probe: str, pattern: str, documents: Sequence[_Document]) -> list[tuple[str, int]]:
+        """Count the matches of the first files that have any, as that probe does."""
+        kept: list[tuple[str, int]] = []
+        search = None
+        if probe != _AS_TEXT:
+            try:
+                search = Search(self._matcher(pattern, ignore_case=probe == _ANY_CASE), DEADLINE)
+            except PatternError:
+                return kept  # a pattern over several lines fails without multiline mode
+        for document in documents:
+            if search is None:
+                number = 0 if "\n" in pattern else document.text.count(pattern)
+            else:
+                hits = search.lines(document.text, None)
+                lines = self._source.index.lines(document.path, False) if hits else []
+                number = sum(_occurrences(pattern, lines[hit], probe == _ANY_CASE) for hit in hits)
+            if number:
+                kept.append((document.path, number))
+            if len(kept) == PROBE_ROWS:
+                break
+        return kept
+
+
 def _fetched(args: Mapping[str, Any]) -> int:
     """Return how many rows the live tool reads."""
     return args["limit"] + args["offset"] + (CONTEXT_EXTRA if args["context"] > 0 else 0)
-
-
-def _parse(rows: Sequence[str], args: Mapping[str, Any]) -> _Found:
-    """Read rows of rg or grep as the live tool does."""
-    lines, offset = _payload(rows), args["offset"]
-    end = offset + args["limit"]
-    if args["output_mode"] == "files_only":
-        return _Found(files=lines[offset:end], total_count=len(lines))
-    if args["output_mode"] == "count":
-        counts = {}
-        for line in lines:
-            path, _, number = line.rpartition(":")
-            if path and number.isdigit():
-                counts[path] = int(number)
-        return _Found(counts=counts, total_count=sum(counts.values()))
-    parsed = [_parsed_row(line, args["context"] > 0) for line in lines]
-    matches = [row for row in parsed if row is not None]
-    return _Found(matches=matches[offset:end], total_count=len(matches), truncated=len(matches) > end)
 
 
 def _document_rows(path: str, lines: Sequence[str], hits: Sequence[int], context: int, cap: int) -> list[str]:
@@ -1170,26 +986,65 @@ def _document_rows(path: str, lines: Sequence[str], hits: Sequence[int], context
     return rows
 
 
-def _cut_row(row: str, columns: int) -> str:
+def _cut_row(row: str, length: int) -> str:
     """Cut a row as ripgrep and `cut` do; on text beyond ASCII it may keep some bytes more.
 
     Only context rows can tell: their path ends at the last mark that is left.
     """
-    return row[:columns] if columns and len(row) > columns else row
+    return row[:length] if length and len(row) > length else row
 
 
-def _probe_note(kind: int, total: int, names: Sequence[str], with_paths: bool) -> str:
+def _parse(rows: Sequence[str], args: Mapping[str, Any]) -> _Found:
+    """Read rows of rg or grep as the live tool does."""
+    lines, offset = _payload(rows), args["offset"]
+    end = offset + args["limit"]
+    if args["output_mode"] == "files_only":
+        return _Found(files=lines[offset:end], total_count=len(lines))
+    if args["output_mode"] == "count":
+        counts = {}
+        for line in lines:
+            path, _, number = line.rpartition(":")
+            if path and number.isdigit():
+                counts[path] = int(number)
+        return _Found(counts=counts, total_count=sum(counts.values()))
+    parsed = [_parsed_row(line, args["context"] > 0) for line in lines]
+    matches = [row for row in parsed if row is not None]
+    return _Found(matches=matches[offset:end], total_count=len(matches), truncated=len(matches) > end)
+
+
+def _payload(rows: Iterable[str]) -> list[str]:
+    """Keep what the live tool takes for results, as its clean-up leaves it."""
+    kept = [
+        row
+        for row in rows
+        if row.strip() and not row.lstrip().startswith(("rg: ", "grep: ")) and (row == "--" or re.match(_ROW, row))
+    ]
+    return [row for row in "\n".join(kept).strip().split("\n") if row]
+
+
+def _parsed_row(row: str, context: bool) -> tuple[str, int, str] | None:
+    found = re.match(_MATCH_ROW, row)
+    if found is not None:
+        return (found[1] or "") + found[2], int(found[3]), found[4][:CLIP]
+    marks = list(re.finditer(_CONTEXT_MARK, row)) if context and row != "--" else []
+    if not marks or marks[-1].start() == 0:
+        return None
+    mark = marks[-1]
+    return row[: mark.start()], int(mark[1]), row[mark.end() :][:CLIP]
+
+
+def _probe_note(probe: str, total: int, names: Sequence[str], with_paths: bool) -> str:
     """Word the remark about a search without hits."""
     listed = ""
     if with_paths:
         more = len(names) - 5
         listed = ": " + ", ".join(names[:5]) + (f" (+{more} more)" if more > 0 else "")
-    if kind == 0:
+    if probe == _ANY_CASE:
         return (
             f"0 exact matches, but {total} case-insensitive match(es) in {len(names)} "
             f"file(s){listed} — the pattern's casing may be wrong."
         )
-    if kind == 1:
+    if probe == _HIDDEN_TOO:
         advice = "" if with_paths else " Search the hidden path explicitly to include them."
         return (
             f"0 matches in visible files, but {total} match(es) in {len(names)} hidden or "
@@ -1200,19 +1055,6 @@ def _probe_note(kind: int, total: int, names: Sequence[str], with_paths: bool) -
         f"0 regex matches, but {total} literal match(es){where} — the pattern contains regex "
         "metacharacters that likely need escaping (or pass a simpler substring)."
     )
-
-
-def _withhold(found: _Found) -> int:
-    """Take out results in secret-bearing files; return how many."""
-
-    def secret(path: str) -> bool:
-        return re.split(r"[/\\]", path)[-1] in _WITHHELD
-
-    before = len(found.matches) + len(found.files) + len(found.counts)
-    found.matches = [match for match in found.matches if not secret(match[0])]
-    found.files = [path for path in found.files if not secret(path)]
-    found.counts = {path: n for path, n in found.counts.items() if not secret(path)}
-    return before - len(found.matches) - len(found.files) - len(found.counts)
 
 
 #: The part of ripgrep's syntax that `re` reads alike on ASCII text.
@@ -1276,6 +1118,88 @@ def _occurrences(pattern: str, line: str, ignore_case: bool) -> int:
     if regex is None or foreign or len(line) > _SHORT_LINE:
         raise Miss("the matches of this pattern cannot be counted as the live tool would")
     return sum(1 for _ in regex.finditer(line))
+
+
+# --- search_files, target=files -------------------------------------------------
+
+_OLD_RIPGREP = "Exact modification-time order requires ripgrep 14 or newer; upgrade ripgrep or use order='discovery'."
+
+
+class _FileListing:
+    """Lists files by name, as `rg --files` or `find` do."""
+
+    def __init__(self, source: _Source) -> None:
+        self._source = source
+        self._paths = _Paths(source)
+
+    def find(self, root: _Root, args: Mapping[str, Any]) -> _Found:
+        source, order = self._source, args["order"]
+        if order not in ("discovery", "modified"):
+            return _Found(error=f"Invalid file search order {order!r}; expected 'discovery' or 'modified'.")
+        name = args["pattern"].split("/")[-1]
+        if not source.rg:
+            return self._by_find(root, name, args)
+        if order == "modified":
+            if source.rg_major is None:
+                raise Miss("whether ripgrep sorts by time depends on its version")
+            if source.rg_major < 14:
+                return _Found(error=_OLD_RIPGREP)
+        return self._by_ripgrep(root, name if name.startswith("*") else "*" + name, args)
+
+    def _by_ripgrep(self, root: _Root, glob: str, args: Mapping[str, Any]) -> _Found:
+        index, offset = self._source.index, args["offset"]
+        end = offset + args["limit"]
+        listed = sorted(index.listed(root, glob), key=lambda document: -document.file.mtime)
+        anchor = self._paths.anchor(root)
+        files = [self._paths.shown(anchor, root, document.path) for document in listed]
+        if self._source.family.lists == "files":
+            return _Found(files=files[:end][offset:], total_count=min(len(files), end), truncated=len(files) >= end)
+        files = files[: end + 1]
+        folders = [] if root.is_file else index.matching_folders(root, glob)[: end + 1]
+        if folders:
+            times = [document.file.mtime for document in listed[: end + 1]]
+            entries = list(zip(times, files))
+            entries += [(newest, self._paths.by_find(root, folder)) for folder, newest in folders]
+            files = [path for _, path in sorted(entries, key=lambda entry: -int(entry[0]))]
+        return _Found(files=files[offset:end], total_count=len(files), truncated=len(files) > end)
+
+    def _by_find(self, root: _Root, name: str, args: Mapping[str, Any]) -> _Found:
+        offset, end = args["offset"], args["offset"] + args["limit"]
+        entries = self._source.family.lists == "entries"
+        listed = self._source.index.found(root, name, entries)
+        if not entries or args["order"] == "modified":
+            listed.sort(key=lambda entry: -entry[1])
+        paths = [self._paths.by_find(root, path) for path, _ in listed]
+        if not entries:
+            return _Found(files=paths[offset:end], total_count=len(paths[offset:end]))
+        paths = paths[: end + 1]
+        return _Found(files=paths[offset:end], total_count=len(paths), truncated=len(paths) > end)
+
+
+# --- the index: which files a search sees ---------------------------------------
+
+#: Folders that the probe for hidden files of 0.22 leaves out.
+_PRUNED = frozenset(
+    ".git .hg .svn node_modules venv .venv site-packages dist-packages vendor third_party build "
+    "dist target out coverage .next .turbo .parcel-cache .nuxt .svelte-kit .archive __pycache__ "
+    ".cache .Trash .tox .nox .mypy_cache .pytest_cache .ruff_cache .npm .yarn .pnpm-store .gradle "
+    ".m2 .nuget backups backup .backups".split()
+)
+#: Reasons of a snapshot that do not speak of a file.
+_NO_FILE = frozenset({"not a regular file", "not found", "link out of the folder", "unreadable"})
+
+
+class _Document(NamedTuple):
+    """One file of the snapshot, ready to be searched."""
+
+    path: str
+    file: SnapshotFile
+    text: str  #: as the search engine sees it
+    folders: tuple[str, ...]  #: every folder above it, "" left out
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
 
 
 class _Index:
@@ -1452,6 +1376,10 @@ def _is_below(path: str, folder: str) -> bool:
     return not folder or path.startswith(folder + "/")
 
 
+def _dotted(name: str) -> bool:
+    return name.startswith(".") and name not in (".", "..")
+
+
 def _hidden_parts(path: str, root: _Root) -> int:
     """Count the hidden components of a path below the root."""
     return sum(1 for part in path[len(root.rel) :].split("/") if _dotted(part))
@@ -1482,3 +1410,85 @@ def _buried_folders(documents: Sequence[_Document]) -> frozenset[str]:
             if folder not in alive:
                 endings.setdefault(folder, set()).add(_suffix(document.path))
     return frozenset(folder for folder, found in endings.items() if not found <= by_name)
+
+
+class _Override:
+    """One `--glob` of ripgrep: what it lets in, past every ignore rule, or keeps out."""
+
+    def __init__(self, glob: str) -> None:
+        rule = glob_rule(glob)
+        if rule is None:
+            raise Miss(f"the glob {glob!r} is not one that every ripgrep reads")
+        self._rule = rule
+
+    def verdict(self, path: str, folder: bool) -> bool | None:
+        """Say whether `path` is let in (True), kept out (False) or left to other rules."""
+        if self._rule.matches(path, folder):
+            return not self._rule.negated
+        return None if folder or self._rule.negated else False
+
+
+def _shell_glob(pattern: str) -> Callable[[str], bool]:
+    """Compile a glob the way `find -name` and `grep --include` read it."""
+    if "\\" in pattern or "[:" in pattern or "[^" in pattern:
+        raise Miss(f"the glob {pattern!r} is beyond what a replay reads")
+    return re.compile(fnmatch.translate(pattern)).match  # type: ignore[return-value]
+
+
+# --- what a recording gives away ---------------------------------------------
+
+
+def learn(calls: Sequence[Call], snapshot: Snapshot) -> dict[str, Any]:
+    """Return what the recorded results prove about the Hermes that gave them.
+
+    :returns: any of `family` (a table's name), `search` ("rg" or "grep") and
+        `rg_major` (13 for ripgrep 13 or older, 14 for newer); a fact is left
+        out unless every result that speaks of it agrees.
+    """
+    seen: dict[str, set[Any]] = {"family": set(), "rg_major": set()}
+    for call in calls:
+        if call.tool == "read_file":
+            seen["family"].update(_reads_like(call, snapshot))
+        elif call.tool == "search_files":
+            error = re.search(r"Search failed: (rg: )?regex parse error", str(call.result)[:4096])
+            seen["rg_major"].update({14 if error[1] else 13} if error else ())
+    seen["search"] = {learn_search(calls)} - {""}
+    return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
+
+
+def learn_search(calls: Iterable[Call]) -> str:
+    """Return what ran the recorded searches, "rg" or "grep"; "" unless those that tell agree."""
+    seen: set[str] = set()
+    for call in calls:
+        if call.tool == "search_files":
+            seen |= _searches_like(call)
+    return seen.pop() if len(seen) == 1 else ""
+
+
+def _reads_like(call: Call, snapshot: Snapshot) -> set[str]:
+    """Name the family whose answer to this read is the recorded one, if only one fits."""
+    file = snapshot.files.get(str(call.args.get("path", "")))
+    try:
+        if file is None and '"not_found"' not in call.result:
+            return set()
+        result = json.loads(call.result)
+        if not isinstance(result, dict) or "content" not in result or file is None:
+            return {"0.22"} if isinstance(result, dict) and "not_found" in result else set()
+    except (TypeError, ValueError):
+        return set()
+    fits = set()
+    for name, family in _FAMILIES.items():
+        args = coerce_args("read_file", call.args, name)
+        if _read_page(file, args["offset"], args["limit"], family) == result:
+            fits.add(name)
+    return fits if len(fits) == 1 else set()
+
+
+def _searches_like(call: Call) -> set[str]:
+    """Tell ripgrep from grep by the path form of a content search below "."."""
+    if str(call.args.get("path", "."))[:1] != ".":
+        return set()
+    if call.args.get("target", "content") not in ("content", "grep"):
+        return set()
+    found = re.search(r'"(?:path|matches_text)": "(\./|/|[A-Za-z]:)', str(call.result))
+    return set() if found is None else {"rg" if found[1] == "./" else "grep"}

@@ -135,21 +135,14 @@ def compile_pattern(
 
 # --- helpers: sets of characters -----------------------------------------------------------------
 
-_ASCII_CLASSES = {
-    "alpha": "az AZ",
-    "digit": "09",
-    "alnum": "az AZ 09",
-    "upper": "AZ",
-    "lower": "az",
-    "word": "az AZ 09 __",
-    "xdigit": "09 af AF",
-    "punct": "!/ :@ [` {~",
-    "graph": "!~",
-    "ascii": "\0\x7f",
-}
+#: Name, and the first and last character of each of its ranges.
+_ASCII_CLASSES = (
+    "alpha=az,AZ digit=09 alnum=az,AZ,09 upper=AZ lower=az word=az,AZ,09,__ xdigit=09,af,AF "
+    "punct=!/,:@,[`,{~ graph=!~ ascii=\0\x7f"
+)
 _ASCII_SETS = {
-    name: frozenset(chr(n) for span in spec.split() for n in range(ord(span[0]), ord(span[1]) + 1))
-    for name, spec in _ASCII_CLASSES.items()
+    name: frozenset(chr(n) for span in spans.split(",") for n in range(ord(span[0]), ord(span[1]) + 1))
+    for name, spans in (pair.split("=") for pair in _ASCII_CLASSES.split(" "))
 }
 _ASCII_SETS |= {
     "blank": frozenset(" \t"),

@@ -568,11 +568,34 @@ _GIT_KINDS = (2, 3)
 
 
 class GlobRule(NamedTuple):
-    """One line of an ignore file, or one `--glob`, as ripgrep reads both; made by `glob_rule`."""
+    """One line of an ignore file, or one `--glob`, as ripgrep reads both."""
 
     pattern: re.Pattern[str]  #: of whole paths, one character per byte
     negated: bool  #: it began with `!`
     folders_only: bool
+
+    @classmethod
+    def read(cls, line: str) -> GlobRule | None:
+        """Read one line of an ignore file, or one `--glob`, as ripgrep does.
+
+        :returns: None for blanks, comments, and globs that ripgrep refuses; also
+            for `{` within `{}`, which ripgrep 13 refuses and newer ones read.
+        """
+        line = line[:-1] if line.endswith("\r") else line
+        if line.startswith("#"):
+            return None
+        line = line if line.endswith("\\ ") else line.rstrip()
+        if not line:
+            return None
+        negated = line.startswith("!")
+        if negated or line.startswith(("\\!", "\\#")):
+            line = line[1:]
+        rooted = line.startswith("/")
+        line = line[1:] if rooted else line
+        folders_only = line.endswith("/")
+        line = line[:-1] if folders_only else line
+        pattern = _glob_pattern(_whole_glob(line, rooted))
+        return None if pattern is None else cls(pattern, negated, folders_only)
 
     def matches(self, path: str, is_folder: bool) -> bool:
         """Say whether `path` fits, which is relative to the ignore file, or to where ripgrep runs."""
@@ -583,7 +606,7 @@ class _RuleFile:
     """The rules of one ignore file; the last line that matches decides."""
 
     def __init__(self, text: str) -> None:
-        rules = (glob_rule(line) for line in text.lstrip("\ufeff").split("\n"))
+        rules = (GlobRule.read(line) for line in text.lstrip("\ufeff").split("\n"))
         self._rules = [rule for rule in rules if rule is not None]
         self._rules.reverse()
         # One test for the usual case that no line matches.
@@ -676,29 +699,6 @@ class IgnoreRules:
             above = self._work_tree(folder.rpartition("/")[0]) if folder else self._in_git
             self._git[folder] = above or self._has_git(folder)
         return self._git[folder]
-
-
-def glob_rule(line: str) -> GlobRule | None:
-    """Read one line of an ignore file, or one `--glob`, as ripgrep does.
-
-    :returns: None for blanks, comments, and globs that ripgrep refuses; also
-        for `{` within `{}`, which ripgrep 13 refuses and newer ones read.
-    """
-    line = line[:-1] if line.endswith("\r") else line
-    if line.startswith("#"):
-        return None
-    line = line if line.endswith("\\ ") else line.rstrip()
-    if not line:
-        return None
-    negated = line.startswith("!")
-    if negated or line.startswith(("\\!", "\\#")):
-        line = line[1:]
-    rooted = line.startswith("/")
-    line = line[1:] if rooted else line
-    folders_only = line.endswith("/")
-    line = line[:-1] if folders_only else line
-    pattern = _glob_pattern(_whole_glob(line, rooted))
-    return None if pattern is None else GlobRule(pattern, negated, folders_only)
 
 
 def _whole_glob(glob: str, rooted: bool) -> str:

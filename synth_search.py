@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_release
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
-from .snapshot import Workspace, glob_rule
+from .snapshot import GlobRule, Workspace
 
 __all__ = ["Miss", "Synthesizer", "coerce_args", "learn", "learn_search"]
 
@@ -1416,7 +1416,7 @@ class _Override:
     """One `--glob` of ripgrep: what it lets in, past every ignore rule, or keeps out."""
 
     def __init__(self, glob: str) -> None:
-        rule = glob_rule(glob)
+        rule = GlobRule.read(glob)
         if rule is None:
             raise Miss(f"the glob {glob!r} is not one that every ripgrep reads")
         self._rule = rule

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import json
 import logging
 import os
@@ -30,24 +29,21 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # the tests are a package of the repository
+from tests.support import load_plugin  # noqa: E402
+
+sys.path.remove(str(ROOT))  # Hermes has a `cli` and a `hooks` of its own
+
+load_plugin()
+from session_cassettes.cassette_store import Call, Recorder, Snapshot  # noqa: E402
+from session_cassettes.snapshot import Workspace, hermes_redactor, take_snapshot  # noqa: E402
+from session_cassettes.synth_search import Miss, Synthesizer  # noqa: E402
+
 #: A limit that no search reaches.
 ALL = 1_000_000
 
 
 # --- the two sides ------------------------------------------------------------
-
-
-def load(name: str) -> Any:
-    """Import a module of the package the way Hermes does, by file."""
-    if "session_cassettes" not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            "session_cassettes", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)]
-        )
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["session_cassettes"] = module
-        spec.loader.exec_module(module)
-    return importlib.import_module(f"session_cassettes.{name}")
 
 
 def prepare(workspace: Path, scratch: Path, with_rg: bool) -> None:
@@ -124,21 +120,20 @@ def hermes_version() -> str:
         return version(packages_distributions()["hermes_cli"][0])
 
 
-def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> Any:
+def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> tuple[Synthesizer, Snapshot]:
     """Take a snapshot of every file and return what answers from it."""
-    store, snapshot, search = map(load, ("cassette_store", "snapshot", "synth_search"))
     files = [str(path.relative_to(workspace)) for path in sorted(workspace.rglob("*")) if path.is_file()]
-    calls = [store.Call("search_files", {}, json.dumps({"files": files}))]
-    place = snapshot.Workspace.here(str(workspace))
-    taken = snapshot.take_snapshot(calls, place, redact=snapshot.hermes_redactor(), deadline=time.monotonic() + 120)
-    host = store.Recorder(
+    calls = [Call("search_files", {}, json.dumps({"files": files}))]
+    place = Workspace.here(str(workspace))
+    taken = take_snapshot(calls, place, redact=hermes_redactor(), deadline=time.monotonic() + 120)
+    host = Recorder(
         hermes=hermes_version(),
         platform=sys.platform,
         search="rg" if with_rg else "grep",
         git=(workspace / ".git").exists(),
     )
     learned = {"rg_major": rg_major} if rg_major else None
-    return search.Synthesizer(taken, place, host, learned), taken, search.Miss
+    return Synthesizer(taken, place, host, learned), taken
 
 
 # --- the calls ----------------------------------------------------------------
@@ -442,7 +437,7 @@ def run(
     workspace: Path, number: int, seed: int, with_rg: bool, rg_major: int | None, answers: Path | None
 ) -> dict[str, Any]:
     live = Live(answers)
-    synth, snapshot, miss = synthesizer(workspace, with_rg, rg_major)
+    synth, snapshot = synthesizer(workspace, with_rg, rg_major)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     examples: dict[str, list[Any]] = defaultdict(list)
     slow: list[Any] = []
@@ -452,7 +447,7 @@ def run(
         started = time.perf_counter()
         try:
             mine = synth.answer(tool, args)
-        except miss as reason:
+        except Miss as reason:
             counts[tool]["miss"] += 1
             examples["miss"].append([tool, args, reason.reason, theirs[:300]])
             continue

@@ -47,7 +47,7 @@ from .cassette_store import (
     write_atomically,
 )
 from .middleware import Bindings, Recording, Replay, LiveCall
-from .snapshot import Workspace, hermes_redactor, is_guard_stub, keep_verdict, take_snapshot
+from .snapshot import KeepRules, NotKept, SkipReason, Workspace, hermes_redactor, take_snapshot
 from .synth_search import learn_search
 
 log = logging.getLogger(__name__)
@@ -862,7 +862,7 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
         snapshot, fault = _snapshot(seen, workspace)
         warnings += fault
-        if late := snapshot.skipped.get("out of time"):
+        if late := snapshot.skipped.get(SkipReason.LATE):
             warnings.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
@@ -888,13 +888,11 @@ def judge_calls(slots: Sequence[LiveCall]) -> tuple[list[Call], list[str], list[
     calls: list[Call] = []
     not_kept: list[str] = []
     reasons: dict[str, list[str]] = {}
-    turn_bytes, foreign = 0, False
+    rules = KeepRules(windows=sys.platform == "win32")
     for slot in slots:
-        why = _why_not(slot, turn_bytes, foreign)
-        foreign |= slot.tool == "terminal" and why is not None
+        why = _why_not(slot, rules)
         if why is None:
             calls.append(Call(slot.tool, slot.args, slot.result))
-            turn_bytes += len(slot.result.encode("utf-8", "replace")) if isinstance(slot.result, str) else 0
         else:
             not_kept.append(slot.tool)
             reasons.setdefault(why, []).append(slot.tool)
@@ -905,21 +903,16 @@ def judge_calls(slots: Sequence[LiveCall]) -> tuple[list[Call], list[str], list[
     return calls, not_kept, warnings
 
 
-def _why_not(slot: LiveCall, turn_bytes: int, foreign: bool) -> str | None:
+def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
+    """Say why a call is not kept, and tell the rules of it either way."""
     if not slot.done:
-        return "it raised an error" if slot.failed else "no result came before the turn ended"
-    if not isinstance(slot.args, dict) or not (is_plain_json(slot.args) or _is_json(slot.args)):
-        return "its arguments are no JSON object"
-    if is_guard_stub(slot.tool, slot.result):
-        return "the result is only Hermes's notice of a repeated call"
-    return keep_verdict(
-        slot.tool,
-        slot.args,
-        slot.result,
-        turn_bytes=turn_bytes,
-        foreign_terminal_seen=foreign,
-        windows=sys.platform == "win32",
-    )
+        why = NotKept.RAISED if slot.failed else NotKept.NO_RESULT
+    elif not isinstance(slot.args, dict) or not (is_plain_json(slot.args) or _is_json(slot.args)):
+        why = NotKept.NO_ARGUMENTS
+    else:
+        return rules.judge(slot.tool, slot.args, slot.result)
+    rules.pass_over(slot.tool)
+    return why
 
 
 _write_json = json.JSONEncoder(allow_nan=False).encode

@@ -64,12 +64,71 @@ SECRET_NAMES = (
 )
 
 
+class SkipReason:
+    """Why a snapshot has no text of a file: what `Snapshot.skipped` counts by, the same in every cassette."""
+
+    HIDDEN = "hidden"
+    SECRET_NAME = "secret name"
+    OUTSIDE = "outside the folder"
+    LINK_OUT = "link out of the folder"
+    NOT_FOUND = "not found"
+    NOT_REGULAR = "not a regular file"
+    UNREADABLE = "unreadable"
+    CHANGED = "changed while read"
+    BINARY = "binary"
+    NOT_UTF8 = "not UTF-8"
+    TOO_LARGE = "too large"
+    TOTAL = "over 8 MB in total"
+    LATE = "out of time"
+    REFUSED = "refused by Hermes"
+    NO_REDACTION = "no redaction"  #: a Hermes that cannot redact
+    NO_STRICTER = "no stricter redaction"  #: one that has no mode for a file of secrets, which this is
+    REDACTION_FAILED = "redaction failed"
+
+
+class NotKept:
+    """Why a call's result is not kept; a recording's warnings say it."""
+
+    RAISED = "it raised an error"
+    NO_RESULT = "no result came before the turn ended"
+    NO_ARGUMENTS = "its arguments are no JSON object"
+    STUB = "the result is only Hermes's notice of a repeated call"
+    FOREIGN_TOOL = "not a read-only tool"
+    NOT_JSON = "not JSON"
+    TOO_LARGE = "too large"
+    TOTAL = "over 12 MB in this turn"
+    # of a terminal command
+    NO_COMMAND = "no command"
+    NOT_FOREGROUND = "not a plain foreground run"
+    LINES = "more than one line"
+    SYNTAX = "shell syntax"
+    NOT_LISTED = "not in the list"
+    ACTS = "an option that writes or runs"
+    WILD = "a pattern that may become an option"
+    AFTER_FOREIGN = "after a command outside the list"
+
+
 @cache
 def _secret_name() -> re.Pattern[str]:
     return re.compile("|".join(map(translate, SECRET_NAMES)))
 
 
-Redactor = Callable[[str, bool], "str | None"]
+class Redactor:
+    """A Hermes's own redaction of file contents.
+
+    Call it with a text, and whether that is a secret file's: it returns the
+    text as it may be kept.  `strict` says that this Hermes has the stricter
+    mode for such files; without it they are not kept.
+    """
+
+    __slots__ = ("_redact", "strict")
+
+    def __init__(self, redact: Callable[[str, bool], Any], strict: bool) -> None:
+        self._redact, self.strict = redact, strict
+
+    def __call__(self, text: str, secret_file: bool) -> Any:
+        return self._redact(text, secret_file)
+
 
 # Patterns are kept as text and compiled on first use: every start of Hermes
 # loads this module, and few need them.
@@ -293,24 +352,47 @@ class _Word(NamedTuple):
     wild: bool
 
 
-def keep_verdict(
-    tool: str, args: object, result: object, *, turn_bytes: int, foreign_terminal_seen: bool, windows: bool = False
-) -> str | None:
-    """Say why a result is not kept; None when it is.
+class KeepRules:
+    """Judges the calls of one turn, each once and in their order.
 
-    :param turn_bytes: the bytes of this turn's results kept so far (`result_bytes`).
-    :param foreign_terminal_seen: this turn has already run a terminal command
-        that `terminal_verdict` refused.
+    It keeps count of what the turn has kept, and remembers a terminal command
+    whose output is not: that may have changed what later commands print.
+
+    :param windows: commands are read as Windows's shells do.
     """
-    reason = _tool_reason(tool, args, foreign_terminal_seen, windows)
-    if reason is not None:
+
+    def __init__(self, windows: bool = False) -> None:
+        self._windows = windows
+        self._room = TURN_LIMIT  # bytes that may still be kept
+        self._foreign = False
+
+    def judge(self, tool: str, args: object, result: object) -> str | None:
+        """Say why a result is not kept (one of `NotKept`); None when it is, and counts from now on."""
+        reason = NotKept.STUB if is_guard_stub(tool, result) else self._tool_reason(tool, args)
+        reason = reason or self._size_reason(result)
+        if reason is not None:
+            self.pass_over(tool)
         return reason
-    size = result_bytes(result)
-    if size is None:
-        return "not JSON"
-    if size > RESULT_LIMIT:
-        return "too large"
-    return "over 12 MB in this turn" if turn_bytes + size > TURN_LIMIT else None
+
+    def pass_over(self, tool: str) -> None:
+        """Note a call that is not kept, whatever it returned."""
+        self._foreign |= tool == "terminal"
+
+    def _tool_reason(self, tool: str, args: object) -> str | None:
+        if tool == "terminal":
+            return terminal_verdict(args, self._windows) or (NotKept.AFTER_FOREIGN if self._foreign else None)
+        return None if tool in KEPT_TOOLS else NotKept.FOREIGN_TOOL
+
+    def _size_reason(self, result: object) -> str | None:
+        size = result_bytes(result)
+        if size is None:
+            return NotKept.NOT_JSON
+        if size > RESULT_LIMIT:
+            return NotKept.TOO_LARGE
+        if size > self._room:
+            return NotKept.TOTAL
+        self._room -= size
+        return None
 
 
 def result_bytes(result: object) -> int | None:
@@ -328,15 +410,6 @@ def result_bytes(result: object) -> int | None:
     return len(result.encode("utf-8", "surrogatepass"))
 
 
-def _tool_reason(tool: str, args: object, foreign: bool, windows: bool) -> str | None:
-    if tool == "terminal":
-        reason = terminal_verdict(args, windows)
-        if reason is None and foreign:
-            return "after a command outside the list"
-        return reason
-    return None if tool in KEPT_TOOLS else "not a read-only tool"
-
-
 def terminal_verdict(args: object, windows: bool = False) -> str | None:
     """Say why a terminal call's output is not kept; None when it may be.
 
@@ -345,9 +418,9 @@ def terminal_verdict(args: object, windows: bool = False) -> str | None:
     starts (a diff driver of git, RIPGREP_CONFIG_PATH) cannot be seen from here.
     """
     if not isinstance(args, Mapping) or not isinstance(args.get("command"), str):
-        return "no command"
+        return NotKept.NO_COMMAND
     if not all(_is_foreground(name, value) for name, value in args.items()):
-        return "not a plain foreground run"
+        return NotKept.NOT_FOREGROUND
     return _command_reason(args["command"], windows)
 
 
@@ -375,17 +448,17 @@ def _is_foreground_timeout(value: object) -> bool:
 
 def _command_reason(command: str, windows: bool) -> str | None:
     if re.search(_CONTROL, command):
-        return "more than one line"
+        return NotKept.LINES
     words = _words(command, windows)
     if words is None:
-        return "shell syntax"
+        return NotKept.SYNTAX
     if not words:
-        return "no command"
+        return NotKept.NO_COMMAND
     program = words[0].raw.lower() if windows else words[0].raw
     if program == "git":
         return _git_reason(words[1:]) or _loose_reason(command, windows, _git_acts)
     if program not in _PLAIN_COMMANDS:
-        return "not in the list"
+        return NotKept.NOT_LISTED
     if program == "rg":
         return _acting_reason(words[1:], _rg_acts) or _loose_reason(command, windows, _rg_acts)
     return None
@@ -442,22 +515,22 @@ def _git_reason(words: list[_Word]) -> str | None:
     if words and words[0].text == "--no-pager":
         words = words[1:]
     if not words or words[0].raw not in _GIT_COMMANDS:
-        return "not in the list"
+        return NotKept.NOT_LISTED
     return _acting_reason(words[1:], _git_acts)
 
 
 def _acting_reason(words: list[_Word], acts: Callable[[str], bool]) -> str | None:
     """Judge every word, also after `--`: an option may have taken that as its value."""
     if any(acts(word.text) for word in words):
-        return "an option that writes or runs"
-    return "a pattern that may become an option" if any(word.wild for word in words) else None
+        return NotKept.ACTS
+    return NotKept.WILD if any(word.wild for word in words) else None
 
 
 def _loose_reason(command: str, windows: bool, acts: Callable[[str], bool]) -> str | None:
     """Judge the words again as shells split them that know fewer quotes, or more escapes."""
     spellings = (command, command.replace("\\", "")) if windows else ()
     if any(acts(word) for spelling in spellings for word in re.split(_LOOSE_WORDS, spelling)):
-        return "an option that writes or runs"
+        return NotKept.ACTS
     return None
 
 
@@ -844,18 +917,15 @@ class _Glob:
 # --- the snapshot: which files are kept --------------------------------------
 
 _MATCH_ROW = r"  \d+: "
-#: A redactor that is not there keeps nothing.
-_NO_REDACTION = "no redaction"
-_OUTSIDE = "outside the folder"
-_LATE = "out of time"
+#: Files that hold secrets by their purpose, in lower case: the stricter redaction is for them.
+_SECRET_FILES = frozenset({"config.yaml"})
 
 
 def hermes_redactor() -> Redactor | None:
     """Return Hermes's own redaction for file contents, None when it is not there.
 
     Hermes's switch `security.redact_secrets` stays in force: switched off, the
-    text comes back as it was.  The second argument asks for the stricter mode
-    for secret files, in the versions that have one.
+    text comes back as it was.
     """
     try:
         redact = importlib.import_module("agent.redact").redact_sensitive_text
@@ -864,7 +934,7 @@ def hermes_redactor() -> Redactor | None:
         return None
     options = {"file_read": True} if "file_read" in known else {}
     strict = {**options, "secret_file": True} if "secret_file" in known else options
-    return lambda text, secret_file: redact(text, **(strict if secret_file else options))
+    return Redactor(lambda text, secret: redact(text, **(strict if secret else options)), strict is not options)
 
 
 def skip_reason(path: str) -> str | None:
@@ -873,8 +943,8 @@ def skip_reason(path: str) -> str | None:
     :param path: relative to the root, with `/`.
     """
     if "/." in "/" + path:
-        return "hidden"
-    return "secret name" if _secret_name().match(path.rpartition("/")[2].lower()) else None
+        return SkipReason.HIDDEN
+    return SkipReason.SECRET_NAME if _secret_name().match(path.rpartition("/")[2].lower()) else None
 
 
 def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str], dict[str, str]]:
@@ -890,13 +960,13 @@ def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str],
     for name in (*reads, *searches):
         inside = workspace.relative(name)
         if inside is None:
-            reasons[name] = _OUTSIDE
+            reasons[name] = SkipReason.OUTSIDE
         elif inside:
             found.setdefault(workspace.fold(inside), inside)
     for name in refused:
         inside = workspace.relative(name)
         if inside and found.pop(workspace.fold(inside), None) is not None:
-            reasons[inside] = skip_reason(inside) or "refused by Hermes"
+            reasons[inside] = skip_reason(inside) or SkipReason.REFUSED
     return list(found.values()), reasons
 
 
@@ -963,13 +1033,13 @@ def take_snapshot(
     skipped, and the thread ends with the file it is at.  Not promised: that a
     single text is redacted in time, since that work cannot be interrupted.
 
-    :param redact: takes a text and whether it is a secret file; None keeps nothing.
+    :param redact: what every text goes through; None keeps nothing.
     :param deadline: when to stop, on the clock `now`, in seconds.
     """
     names, reasons = named_files(calls, workspace)
     take = _Gathered(reasons)
     if redact is None:
-        return take.close(names, _NO_REDACTION)
+        return take.close(names, SkipReason.NO_REDACTION)
     work = _Reader(workspace, redact, take, lambda: now() >= deadline)
     # Hermes keeps its settings for a session in context variables.
     context = contextvars.copy_context()
@@ -977,7 +1047,7 @@ def take_snapshot(
     if deadline > now():
         thread.start()
         thread.join(min(max(0.0, deadline - now()), threading.TIMEOUT_MAX))
-    return take.close(names, _LATE)
+    return take.close(names, SkipReason.LATE)
 
 
 class _Gathered:
@@ -1021,7 +1091,7 @@ class _Gathered:
             late = {name: reason for name in names if name not in self._done}
         reasons = {**self._reasons, **late}
         # What lies outside has no place in a map of this folder.
-        listed = [name for name in reasons if reasons[name] != _OUTSIDE]
+        listed = [name for name in reasons if reasons[name] != SkipReason.OUTSIDE]
         named = {name: reasons[name] for name in listed[:SKIPPED_PATHS_LIMIT]}
         return Snapshot(self._files, dict(Counter(reasons.values())), named)
 
@@ -1063,31 +1133,33 @@ class _Reader:
         except _Skip as skip:
             self._take.skip(name, path, skip.reason)
         except Exception:  # a name from a model must not end the snapshot of the others
-            self._take.skip(name, path, "unreadable")
+            self._take.skip(name, path, SkipReason.UNREADABLE)
 
     def _file(self, folder: _Folder, path: str) -> tuple[SnapshotFile, int]:
         """Return the file as it is kept and its size in bytes as stored."""
         target, data, status = folder.read(path, self._take.room)
         if b"\0" in data:
-            raise _Skip("binary")
+            raise _Skip(SkipReason.BINARY)
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
-            raise _Skip("not UTF-8") from None
+            raise _Skip(SkipReason.NOT_UTF8) from None
         kept = self._redacted(text, path, target)
         size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
         if size > self._take.room:
-            raise _Skip("over 8 MB in total")
+            raise _Skip(SkipReason.TOTAL)
         return SnapshotFile(kept, status.st_size, status.st_mtime), size
 
     def _redacted(self, text: str, *paths: str) -> str:
-        secret = any(path.rpartition("/")[2].lower() == "config.yaml" for path in paths)
+        secret = any(path.rpartition("/")[2].lower() in _SECRET_FILES for path in paths)
+        if secret and not self._redact.strict:
+            raise _Skip(SkipReason.NO_STRICTER)
         try:
             kept = self._redact(text, secret)
         except Exception:  # a text that could not be redacted is not kept, whatever the cause
             kept = None
         if not isinstance(kept, str):
-            raise _Skip("redaction failed")
+            raise _Skip(SkipReason.REDACTION_FAILED)
         return kept
 
 
@@ -1170,7 +1242,7 @@ class _Folder:
             return self._read_resolved(path, room)
         except OSError as error:
             changed = error.errno in _LINK_ERRORS and os.path.lexists(os.path.join(self.root, path))
-            raise _Skip("changed while read" if changed else _error_reason(error)) from None
+            raise _Skip(SkipReason.CHANGED if changed else _error_reason(error)) from None
 
     def text(self, path: str) -> str | None:
         """Return the text of an ignore file, None when there is none to read."""
@@ -1219,9 +1291,9 @@ class _Folder:
         real = os.path.realpath(os.path.join(self.root, path))
         head = self.root.rstrip("\\/") + os.sep
         if not real.startswith(head):
-            raise _Skip("link out of the folder")
+            raise _Skip(SkipReason.LINK_OUT)
         if os.path.islink(real):  # realpath gives up on links that go in a circle
-            raise _Skip("unreadable")
+            raise _Skip(SkipReason.UNREADABLE)
         return real[len(head) :].replace(os.sep, "/")
 
     def _walk_to(self, path: str) -> tuple[int, os.stat_result]:
@@ -1241,7 +1313,7 @@ class _Folder:
             return known
         names = path.split("/") if path else []
         if len(names) > _OPEN_FOLDERS:
-            raise _Skip("unreadable")
+            raise _Skip(SkipReason.UNREADABLE)
         if len(self._open_folders) > _OPEN_FOLDERS:
             self.close()
         if "" not in self._open_folders:
@@ -1262,7 +1334,7 @@ class _Folder:
         descriptor = os.open(full, _READ_FLAGS)
         if os.path.realpath(full) != full:
             os.close(descriptor)
-            raise _Skip("changed while read")
+            raise _Skip(SkipReason.CHANGED)
         return descriptor, expected
 
     def _content(self, opened: tuple[int, os.stat_result], limit: int, room: int) -> tuple[bytes, os.stat_result]:
@@ -1271,15 +1343,15 @@ class _Folder:
         try:
             status = os.fstat(descriptor)
             if (status.st_dev, status.st_ino) != (expected.st_dev, expected.st_ino):
-                raise _Skip("changed while read")
+                raise _Skip(SkipReason.CHANGED)
             _check_kind(status)
             if status.st_size > limit:
-                raise _Skip("too large")
+                raise _Skip(SkipReason.TOO_LARGE)
             if status.st_size > room:
-                raise _Skip("over 8 MB in total")
+                raise _Skip(SkipReason.TOTAL)
             data = _read_all(descriptor, limit)
             if len(data) != status.st_size:
-                raise _Skip("too large" if len(data) > limit else "changed while read")
+                raise _Skip(SkipReason.TOO_LARGE if len(data) > limit else SkipReason.CHANGED)
             return data, status
         finally:
             os.close(descriptor)
@@ -1300,7 +1372,7 @@ def _read_all(descriptor: int, limit: int) -> bytes:
 
 def _check_kind(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise _Skip("not a regular file")
+        raise _Skip(SkipReason.NOT_REGULAR)
 
 
 def _check_attributes(root: str, path: str) -> None:
@@ -1309,11 +1381,11 @@ def _check_attributes(root: str, path: str) -> None:
     for name in path.split("/"):
         full = os.path.join(full, name)
         if getattr(os.lstat(full), "st_file_attributes", 0) & _HIDDEN_ATTRIBUTE:
-            raise _Skip("hidden")
+            raise _Skip(SkipReason.HIDDEN)
 
 
 def _error_reason(error: OSError) -> str:
-    return "not found" if error.errno in _GONE_ERRORS else "unreadable"
+    return SkipReason.NOT_FOUND if error.errno in _GONE_ERRORS else SkipReason.UNREADABLE
 
 
 def _folded(name: str) -> str:

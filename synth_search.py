@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_release
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
-from .snapshot import GlobRule, Workspace
+from .snapshot import GlobRule, SkipReason, Workspace
 
 __all__ = ["Miss", "Synthesizer", "coerce_args", "learn", "learn_search"]
 
@@ -1186,7 +1186,7 @@ _PRUNED = frozenset(
     ".m2 .nuget backups backup .backups".split()
 )
 #: Reasons of a snapshot that do not speak of a file.
-_NO_FILE = frozenset({"not a regular file", "not found", "link out of the folder", "unreadable"})
+_NO_FILE = frozenset({SkipReason.NOT_REGULAR, SkipReason.NOT_FOUND, SkipReason.LINK_OUT, SkipReason.UNREADABLE})
 
 
 class _Document(NamedTuple):

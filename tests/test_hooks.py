@@ -20,6 +20,7 @@ from tests.support import FakeHost, Turn, load_plugin, temp_folder, write_tree
 plugin_package = load_plugin()
 from session_cassettes import hooks  # noqa: E402
 from session_cassettes.cassette_store import (  # noqa: E402
+    RESULT_LIMIT,
     Arm,
     Call,
     Cassette,
@@ -33,7 +34,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     to_json,
     write_atomically,
 )
-from session_cassettes.middleware import MISS  # noqa: E402
+from session_cassettes.middleware import MISS, LiveCall  # noqa: E402
 
 QUESTION = "Where is the auth handler?"
 
@@ -517,8 +518,6 @@ class Judgement(unittest.TestCase):
 
     @staticmethod
     def slot(tool: str, args: Any, result: Any = "out", done: bool = True) -> Any:
-        from session_cassettes.middleware import LiveCall
-
         return LiveCall(tool, args, result, done)
 
     def test_after_a_foreign_command_no_later_terminal_output_is_kept(self) -> None:
@@ -555,10 +554,14 @@ class Judgement(unittest.TestCase):
         self.assertEqual(calls, [])
         self.assertIn("notice of a repeated call", " ".join(warnings))
 
-    def test_results_beyond_the_turns_limit_are_not_kept(self) -> None:
-        big = "x" * (2 * 1024 * 1024)
-        calls, not_kept, _ = hooks.judge_calls([self.slot("web_search", {"query": str(n)}, big) for n in range(8)])
-        self.assertEqual((len(calls), len(not_kept)), (6, 2))
+    def test_results_beyond_the_turns_limit_are_not_kept_whatever_their_type(self) -> None:
+        text = "x" * (RESULT_LIMIT - 100)
+        for result in (text, [text], {"parts": [text]}, "é" * (len(text) // 2)):
+            with self.subTest(kind=type(result).__name__):
+                slots = [self.slot("web_search", {"query": str(n)}, result) for n in range(20)]
+                calls, not_kept, warnings = hooks.judge_calls(slots)
+                self.assertEqual((len(calls), len(not_kept)), (6, 14))
+                self.assertIn("over 12 MB in this turn", warnings[1])
 
 
 class Facts(HookCase):

@@ -28,6 +28,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     write_atomically,
 )
 from session_cassettes.middleware import MISS  # noqa: E402
+from session_cassettes.snapshot import SkipReason  # noqa: E402
 
 QUESTION = "Where is the auth handler and what port does it bind?"
 ToolCall, Step = model.ToolCall, model.Step
@@ -190,6 +191,25 @@ class RecordingInHermes(TurnsCase):
         self.assertEqual(list(kept.snapshot.files), ["plain.txt"])
         stored = json.loads(self.store.path("secrets").read_bytes())["snapshot"]
         self.assertNotIn(secret, json.dumps(stored["files"]))
+
+    def test_a_config_yaml_is_redacted_strictly_or_not_kept(self) -> None:
+        secret = "correct" + "-horse-" + "battery"
+        folder = self.workspace({"config.yaml": f"port: 8080\napi_key: {secret}\n", "a.txt": "x\n"})
+        self.script(
+            Step([ToolCall("read_file", {"path": "config.yaml"}), ToolCall("read_file", {"path": "a.txt"})]),
+            Step(text="the port is 8080"),
+        )
+        _, kept = self.record("config", "which port?", folder)
+        self.assertEqual([call.args["path"] for call in kept.calls], ["config.yaml", "a.txt"])
+        if self.version.startswith("0.19."):
+            self.assertEqual(list(kept.snapshot.files), ["a.txt"])
+            self.assertEqual(kept.snapshot.skipped_paths, {"config.yaml": SkipReason.NO_STRICTER})
+            self.assertEqual(kept.snapshot.skipped, {"no stricter redaction": 1})
+        else:
+            self.assertEqual(kept.snapshot.skipped, {})
+            text = kept.snapshot.files["config.yaml"].text
+            self.assertIn("port: 8080", text)
+            self.assertNotIn(secret, text)
 
 
 class SlashCommandsInHermes(TurnsCase):

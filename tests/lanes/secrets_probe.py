@@ -49,9 +49,11 @@ def expected(version: str, file_name: str = "settings.py") -> dict[str, str]:
     """Return what `measure` gives in Hermes 0.19.0, 0.20.1.2 and 0.22.2.post1.
 
     An unmarked password is the one kind that stays; the mode for secret files,
-    which 0.22 has, takes it out of a `config.yaml`.
+    which 0.22 has, takes it out of a `config.yaml`, and without it that is not kept.
     """
     strict = file_name == "config.yaml" and version.startswith("0.22.")
+    if file_name == "config.yaml" and not strict:
+        return dict.fromkeys(planted_secrets(), "skipped: no stricter redaction")
     stays = set() if strict else {"password="}
     return {kind: "kept" if kind in stays else "redacted" for kind in planted_secrets()}
 

@@ -611,9 +611,16 @@ class Plugin:
             check_recordable(turn.message)
         except CassetteError as error:
             return str(error)
-        recording = Recording(arm.name, turn.id, turn.session)
-        recording.arm, recording.overwrite, recording.rg_major = arm.id, arm.overwrite, arm.rg_major
-        recording.request, recording.model = arm.request, turn.model
+        recording = Recording(
+            arm.name,
+            turn.id,
+            turn.session,
+            arm.request,
+            turn.model,
+            arm=arm.id,
+            overwrite=arm.overwrite,
+            rg_major=arm.rg_major,
+        )
         self.bindings.record(recording)
         return ""
 
@@ -705,17 +712,19 @@ class Plugin:
             state = read_state(store, turn.session)
         if state is None or state.state != "armed":
             return
-        recording = Recording(state.name, turn.id, turn.session)
-        recording.overwrite, recording.model = state.overwrite, turn.model
-        age = time.time() - state.created
-        if not 0 <= age <= ARM_LIFETIME:
-            return self._recording_fails(recording, "it was armed more than an hour before the request: arm it again")
-        try:
-            recording.request = check_recordable(turn.message)
-        except CassetteError as error:
-            return self._recording_fails(recording, str(error))
-        if turn.earlier:
-            recording.faults.append("the request came in the middle of a conversation, which a replay starts without")
+        request, why = _armed_request(state, turn)
+        faults = ["the request came in the middle of a conversation, which a replay starts without"]
+        recording = Recording(
+            state.name,
+            turn.id,
+            turn.session,
+            request,
+            turn.model,
+            overwrite=state.overwrite,
+            faults=faults if turn.earlier else (),
+        )
+        if why:
+            return self._recording_fails(recording, why)
         self.bindings.record(recording)
         self._note(recording, "recording", "")
 
@@ -772,6 +781,16 @@ class Plugin:
             log.warning("session-cassettes: %s", error)
         if state == "not saved":
             log.warning("session-cassettes: %r was not saved: %s", recording.name, text)
+
+
+def _armed_request(state: RecordingState, turn: Turn) -> tuple[str, str]:
+    """The request that an armed recording stores, and why it stores none."""
+    if not 0 <= time.time() - state.created <= ARM_LIFETIME:
+        return "", "it was armed more than an hour before the request: arm it again"
+    try:
+        return check_recordable(turn.message), ""
+    except CassetteError as error:
+        return "", str(error)
 
 
 def _command_lives(store: Store) -> bool:

@@ -52,15 +52,31 @@ class LiveCall:
 
 
 class Recording:
-    """The calls of one live turn, in the order in which they started."""
+    """The calls of one live turn, in the order in which they started.
 
-    def __init__(self, name: str, turn: str, session: str) -> None:
+    :param arm: the id of the arm that the turn claimed, "" for none.
+    :param rg_major: major version of the command's ripgrep; 0 unknown.
+    :param faults: what the cassette must warn of already.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        turn: str,
+        session: str,
+        request: str = "",
+        model: str = "",
+        *,
+        arm: str = "",
+        overwrite: bool = False,
+        rg_major: int = 0,
+        faults: Iterable[str] = (),
+    ) -> None:
         self.name, self.turn, self.session = name, turn, session
-        self.request = self.model = self.arm = ""
-        self.overwrite = False
-        self.rg_major = 0
+        self.request, self.model = request, model
+        self.arm, self.overwrite, self.rg_major = arm, overwrite, rg_major
+        self.faults = list(faults)
         self.slots: list[LiveCall] = []
-        self.faults: list[str] = []
         self._closed = False
         # (tool_call_id) of the live call around this one: 0.19.0 runs the
         # middleware twice, nested, for a call of a parallel batch.
@@ -248,7 +264,6 @@ class Replay:
     ) -> None:
         self.arm, self.turn, self.model, self.facts = arm, turn, model, facts
         self.sessions = [session]
-        self.live = 0
         self.errors = [error] if error else []
         self.evicted = False
         self._lock = threading.Lock()
@@ -258,6 +273,7 @@ class Replay:
         self._asked: dict[str, int] = {}  # call key -> how often it was asked
         self._truncated = False
         self._finished = False
+        self._live = 0
         self._cassette = cassette
         self._host = cassette.recorder if cassette else Recorder()
         self._workspace = workspace
@@ -347,6 +363,10 @@ class Replay:
             self.errors.append("an error while a call was answered")
         return MISS
 
+    def note_live_call(self) -> None:
+        """Note that a tool ran live in the turn before it was bound; the run is INVALID."""
+        self._live = 1
+
     def evict(self) -> None:
         """Let go of the cassette; every later call is a miss and the run INVALID."""
         self.evicted = True
@@ -374,7 +394,7 @@ class Replay:
             facts=self.facts,
             calls=tuple(self._explain(calls)),
             answer=answer,
-            live=self.live,
+            live=self._live,
             finished=True,
             truncated=self._truncated,
             evicted=self.evicted,
@@ -489,13 +509,14 @@ class Bindings:
     def replay(self, replay: Replay) -> None:
         """Answer a turn from its cassette from now on, and close its session.
 
-        A call of the turn that started before this is counted in `live`.
+        A call of the turn that started before this is noted.
         """
         with self._lock:
             self._busy = True
             self.close_session(replay.sessions[0])
             self._replays[replay.turn] = replay
-            replay.live = 1 if replay.turn in self._seen else 0
+            if replay.turn in self._seen:
+                replay.note_live_call()
             holding = [one for one in self._replays.values() if not one.evicted]
             for oldest in holding[: max(0, len(holding) - REPLAY_LIMIT)]:
                 oldest.evict()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import threading
 import unittest
-from typing import Any
+from typing import Any, Callable
 from unittest import mock
 
 from tests.support import FakeHost, load_plugin
@@ -70,6 +69,29 @@ def cassette(*calls: Call, **changes: Any) -> Cassette:
     return Cassette("shop", calls=calls, snapshot=snapshot, pins=("8080",), **made)
 
 
+TERMINAL = cassette(Call("terminal", {}, "recorded"))
+
+
+class Moment(str):
+    """A turn's id that does something when it is looked up for the nth time."""
+
+    def __new__(cls, text: str, nth: int, act: Callable[[], Any]) -> Moment:
+        made = super().__new__(cls, text)
+        made.left, made.act = nth, act
+        return made
+
+    left: int
+    act: Callable[[], Any]
+
+    def __hash__(self) -> int:
+        self.left -= 1
+        if self.left == 0:
+            self.act()
+        return str.__hash__(self)
+
+    __eq__ = str.__eq__
+
+
 class MiddlewareCase(unittest.TestCase):
     """A fake host with the middleware alone."""
 
@@ -80,7 +102,9 @@ class MiddlewareCase(unittest.TestCase):
         self.turn = self.host.start_turn("where?")
 
     def replay(self, kept: Cassette | None = None, error: str = "") -> Replay:
-        workspace = Workspace(kept.cwd) if kept is not None and kept.cwd else None
+        return self.bind(kept, Workspace(kept.cwd) if kept is not None and kept.cwd else None, error)
+
+    def bind(self, kept: Cassette | None, workspace: Workspace | None, error: str = "") -> Replay:
         made = Replay(ARM, self.turn.turn_id, self.turn.session_id, "m", FACTS, kept, workspace, error)
         self.bindings.replay(made)
         return made
@@ -94,24 +118,30 @@ class MiddlewareCase(unittest.TestCase):
 class PassingThrough(MiddlewareCase):
     def test_an_unbound_session_gets_the_very_object_that_its_tool_returned(self) -> None:
         for result in ("text", {"_multimodal": True}, None, 7, ["a"], b"bytes"):
-            self.host.tools["x"] = lambda _, result=result: result
-            self.assertIs(self.host.call(self.turn, "x"), result)
+            with self.subTest(result=result):
+                self.host.tools["x"] = lambda _, result=result: result
+                self.assertIs(self.host.call(self.turn, "x"), result)
 
     def test_what_a_tool_raises_reaches_the_host_as_it_is(self) -> None:
         error = ValueError("broken tool")
         self.host.tools["x"] = mock.Mock(side_effect=error)
         for bind in (lambda: None, self.record):
-            bind()
-            with self.assertRaises(ValueError) as raised:
-                self.host.call(self.turn, "x")
-            self.assertIs(raised.exception, error)
+            with self.subTest(bind=bind):
+                bind()
+                with self.assertRaises(ValueError) as raised:
+                    self.host.call(self.turn, "x")
+                self.assertIs(raised.exception, error)
         self.assertEqual(len(self.host.ran), 2)
 
     def test_only_a_bounded_number_of_turns_is_remembered(self) -> None:
         with mock.patch.object(middleware, "SEEN_LIMIT", 3):
             for number in range(10):
                 self.host.call(self.turn, "x", turn_id=f"turn-{number}")
-        self.assertEqual(list(self.bindings._seen), ["turn-7", "turn-8", "turn-9"])
+        for number in (0, 6, 7, 8, 9):
+            with self.subTest(number=number):
+                late = Replay(ARM, f"turn-{number}", f"session-{number}", "m", FACTS, None, None)
+                self.bindings.replay(late)
+                self.assertEqual(late.finish("", "x").live, int(number > 6))
 
     def test_other_sessions_run_their_tools_while_one_is_replayed(self) -> None:
         self.replay(cassette())
@@ -170,13 +200,17 @@ class Recordings(MiddlewareCase):
         self.assertEqual(len(self.host.ran), 2)
 
     def test_a_recorder_that_fails_costs_neither_the_result_nor_the_turn(self) -> None:
-        for title, args, result in (("arguments", {"a": {1}}, "text"), ("result", {"a": 1}, {"parts": {1}})):
+        class Uncopied:
+            def __deepcopy__(self, _: Any) -> Any:
+                raise MemoryError
+
+        odd = {"a": Uncopied()}
+        for title, args, result in (("arguments", odd, "text"), ("result", {"a": 1}, odd)):
             with self.subTest(title):
                 recording = self.record()
                 self.host.tools["x"] = lambda _, result=result: result
-                with mock.patch.object(copy, "deepcopy", side_effect=MemoryError):
-                    self.assertIs(self.host.call(self.turn, "x", args), result)
-                self.assertEqual(len(recording.faults), 1)
+                self.assertIs(self.host.call(self.turn, "x", args), result)
+                self.assertEqual(recording.faults, [f"the {title} of a x call could not be copied (MemoryError)"])
         self.assertEqual(self.host.raised, [])
 
     def test_what_is_not_plain_json_is_copied_all_the_same(self) -> None:
@@ -220,25 +254,56 @@ class Replays(MiddlewareCase):
         self.assertEqual(self.host.raised, [])
 
     def test_an_internal_error_is_a_miss_and_taints_the_ledger(self) -> None:
-        for broken in ("_as_said", "call_key", "_plain", "Answered", "CALL_LIMIT"):
-            args = {"in": "other words"} if broken == "call_key" else {}
-            with self.subTest(broken):
+        class Unreadable(dict[str, Any]):
+            def items(self) -> Any:
+                raise RuntimeError("boom")
+
+        class Unspeakable:
+            def __str__(self) -> str:
+                raise RuntimeError("boom")
+
+            __repr__ = __str__
+
+        class Nowhere(Workspace):
+            def canonical(self, path: str, base: str = "") -> str:
+                raise RuntimeError("boom") if path == "new" else ValueError(path)
+
+        kept = cassette(Call("x", {}, "out"))
+        cases: dict[str, tuple[Any, Any, Workspace | None]] = {
+            "the tool's name": (Unspeakable(), {}, None),
+            "a value among the arguments": ("x", {"a": Unspeakable()}, None),
+            "the arguments": ("x", Unreadable(a=1), None),
+            "what a path means": ("read_file", {"path": "new"}, Nowhere(ROOT)),
+        }
+        for title, (tool, args, workspace) in cases.items():
+            with self.subTest(title):
                 self.turn = self.host.start_turn("where?")
-                replay = self.replay(cassette(Call("x", {}, "out")))
-                with mock.patch.object(middleware, broken, side_effect=RuntimeError("boom")):
-                    self.assertEqual(self.host.call(self.turn, "x", args), MISS)
+                replay = self.bind(kept, workspace or Workspace(ROOT))
+                self.assertEqual(self.host.call(self.turn, tool, args), MISS)
+                self.assertEqual(self.host.call(self.turn, "x"), "out")
                 self.assertTrue(replay.finish("s", "8080").errors)
         self.assertEqual(self.host.ran, [])
+        self.assertEqual(self.host.raised, [])
 
-    def test_no_tool_runs_when_even_noting_the_error_fails(self) -> None:
+    def test_a_call_that_could_not_even_be_logged_is_found_out(self) -> None:
+        class Nameless:
+            def __str__(self) -> str:
+                raise RuntimeError("boom")
+
         replay = self.replay(cassette())
-        with (
-            mock.patch.object(Replay, "_answer", side_effect=RecursionError),
-            mock.patch.object(Replay, "_fault", side_effect=RecursionError),
-        ):
-            self.assertEqual(self.host.call(self.turn, "terminal"), MISS)
-        self.assertEqual(self.host.ran, [])
+        self.assertEqual(self.host.call(self.turn, Nameless()), MISS)  # type: ignore[arg-type]
         self.assertIn("a tool call came that could not be logged", replay.finish("s", "8080").errors)
+        self.assertEqual(self.host.ran, [])
+
+    def test_no_tool_runs_when_the_replay_itself_raises(self) -> None:
+        class Broken(Replay):
+            def answer(self, tool: Any, args: Any, session: str) -> Any:
+                raise RecursionError
+
+        turn = self.turn
+        self.bindings.replay(Broken(ARM, turn.turn_id, turn.session_id, "m", FACTS, cassette(), Workspace(ROOT)))
+        self.assertEqual(self.host.call(turn, "terminal"), MISS)
+        self.assertEqual((self.host.ran, self.host.raised), ([], []))
 
     def test_ids_that_are_no_strings_run_no_tool_once_a_replay_was_here(self) -> None:
         self.replay(cassette())
@@ -295,36 +360,46 @@ class Replays(MiddlewareCase):
         self.host.call(self.turn, "terminal")
         self.assertEqual(self.replay(cassette()).finish("s", "x").live, 1)
 
-    def test_a_call_that_starts_while_the_claim_lands_is_replayed_or_found_out(self) -> None:
-        for seed in range(200):
-            host, bindings = FakeHost(), Bindings()
-            host.ctx.register_middleware("tool_execution", bindings.tool_execution)
-            turn = host.start_turn("where?")
-            replay = Replay(ARM, turn.turn_id, turn.session_id, "m", FACTS, cassette(), Workspace(ROOT))
-            gate = threading.Barrier(2)
+    def test_a_claim_that_lands_at_any_moment_of_a_call_replays_it_or_finds_it_out(self) -> None:
+        for moment in range(1, 9):
+            with self.subTest(moment=moment):
+                self.setUp()
+                replays: list[Replay] = []
+                turn_id = Moment(self.turn.turn_id, moment, lambda: replays.append(self.replay(TERMINAL)))
+                got = self.host.call(self.turn, "terminal", turn_id=turn_id)
+                self.check_noticed(got, replays[0] if replays else self.replay(TERMINAL))
 
-            def claim(gate: threading.Barrier = gate, bindings: Bindings = bindings, replay: Replay = replay) -> None:
-                gate.wait(5)
-                bindings.replay(replay)
+    def test_a_call_that_comes_at_any_moment_of_a_claim_is_replayed_or_found_out(self) -> None:
+        for moment in range(1, 9):
+            with self.subTest(moment=moment):
+                self.setUp()
+                got: list[Any] = []
+                turn_id = Moment(self.turn.turn_id, moment, lambda: got.append(self.host.call(self.turn, "terminal")))
+                replay = Replay(ARM, turn_id, self.turn.session_id, "m", FACTS, TERMINAL, Workspace(ROOT))
+                self.bindings.replay(replay)
+                self.check_noticed(got[0] if got else self.host.call(self.turn, "terminal"), replay)
 
-            thread = threading.Thread(target=claim)
-            thread.start()
-            gate.wait(5)
-            host.call(turn, "terminal")
-            thread.join(5)
-            if host.ran:
-                self.assertEqual(replay.live, 1, f"seed {seed}: a live call went unnoticed")
+    def check_noticed(self, got: Any, replay: Replay) -> None:
+        """A call was answered by the replay, or the replay knows of it: it ran live, or met a closed session."""
+        ledger = replay.finish("s", "x")
+        if got == "recorded":
+            self.assertEqual((len(ledger.calls), self.host.ran), (1, []))
+        else:
+            self.assertEqual(got, '{"live": "terminal"}' if self.host.ran else MISS)
+            self.assertEqual((ledger.calls, ledger.live), ((), 1))
+        self.assertEqual(self.host.raised, [])
 
     def test_after_the_limit_every_call_is_a_miss_and_the_log_is_cut(self) -> None:
-        replay = self.replay(cassette(Call("x", {}, "out")))
-        for _ in range(CALL_LIMIT):
-            self.host.call(self.turn, "x")
-        self.assertFalse(replay._truncated)
-        self.assertEqual(self.host.call(self.turn, "x"), MISS)
-        ledger = replay.finish("s", "x")
-        self.assertTrue(ledger.truncated)
-        self.assertEqual(len(ledger.calls), CALL_LIMIT)
-        self.assertEqual(ledger.errors, ())
+        for more in (0, 1):
+            with self.subTest(more=more):
+                self.turn = self.host.start_turn("where?")
+                replay = self.replay(cassette(Call("x", {}, "out")))
+                for _ in range(CALL_LIMIT):
+                    self.assertEqual(self.host.call(self.turn, "x"), "out")
+                for _ in range(more):
+                    self.assertEqual(self.host.call(self.turn, "x"), MISS)
+                ledger = replay.finish("s", "x")
+                self.assertEqual((ledger.truncated, len(ledger.calls), ledger.errors), (bool(more), CALL_LIMIT, ()))
 
     def test_the_oldest_of_too_many_unfinished_replays_lets_go_of_its_cassette(self) -> None:
         turns = [self.host.start_turn("where?") for _ in range(REPLAY_LIMIT + 1)]
@@ -361,20 +436,26 @@ class Replays(MiddlewareCase):
     def test_parallel_calls_get_the_same_answers_in_every_order_of_arrival(self) -> None:
         calls = [Call("x", {"n": n}, f"out {n}") for n in range(6)]
         for seed in range(20):
-            self.turn = self.host.start_turn("where?")
-            self.replay(cassette(*calls))
-            order = list(range(6))
-            random.Random(seed).shuffle(order)
-            self.assertEqual([self.host.call(self.turn, "x", {"n": n}) for n in order], [f"out {n}" for n in order])
+            with self.subTest(seed=seed):
+                self.turn = self.host.start_turn("where?")
+                self.replay(cassette(*calls))
+                order = list(range(6))
+                random.Random(seed).shuffle(order)
+                self.assertEqual([self.host.call(self.turn, "x", {"n": n}) for n in order], [f"out {n}" for n in order])
 
     def test_a_call_still_being_answered_at_the_end_taints_the_ledger(self) -> None:
-        replay = self.replay(cassette())
-        ledgers = []
-        with mock.patch.object(
-            Replay, "_look_up", side_effect=lambda *_: ledgers.append(replay.finish("s", "x")) or 1 / 0
-        ):
-            self.host.call(self.turn, "x")
+        class Ending(Workspace):
+            """Lets the turn end while a path is looked up."""
+
+            def canonical(self, path: str, base: str = "") -> str:
+                ledgers.append(replay.finish("s", "x"))
+                return super().canonical(path, base)
+
+        ledgers: list[Ledger] = []
+        replay = self.bind(cassette(), Ending(ROOT))
+        self.host.call(self.turn, "read_file", {"path": "a"})
         self.assertIn("a tool call was still being answered when the turn ended", ledgers[0].errors)
+        self.assertEqual(ledgers[0].calls[0].how, "miss")
 
 
 class DedicatedProcess(MiddlewareCase):
@@ -387,7 +468,8 @@ class DedicatedProcess(MiddlewareCase):
     def test_no_tool_runs_even_when_nothing_was_claimed(self) -> None:
         for turn in (self.turn, None):
             for tool in TOOLS:
-                self.assertEqual(self.host.call(turn, tool), MISS)
+                with self.subTest(tool=tool, bound=turn is not None):
+                    self.assertEqual(self.host.call(turn, tool), MISS)
         self.assertEqual(self.host.ran, [])
 
     def test_a_claimed_turn_is_answered_and_nothing_else(self) -> None:

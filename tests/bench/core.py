@@ -96,7 +96,7 @@ material_args = [material.args(number) for number in range(RECORDED)]
 
 def recorder() -> tuple[Callable[..., Any], Recording]:
     """Return the callback of a process in which one turn is recorded."""
-    bindings, recording = Bindings(), Recording("bench", "turn", "session")
+    bindings, recording = Bindings(), Recording("bench", "turn", "session", "Which port?")
     bindings.record(recording)
     return bindings.tool_execution, recording
 
@@ -165,7 +165,6 @@ def saver(store: Store, results: list[str], number: int = RECORDED) -> Maker:
 
     def make() -> Callable[[], None]:
         callback, recording = recorder()
-        recording.request = "Which port?"
 
         def run() -> None:
             _record(callback, number, results)

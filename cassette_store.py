@@ -575,38 +575,41 @@ def _whole(digits: str) -> int:
 _DEPTH = 64
 
 
-def is_plain_json(value: Any) -> bool:
-    """Whether a value is made of JSON's own types alone, so that `parse_json` takes what is written.
+def plain_copy(value: Any, levels: int = _DEPTH) -> Any:
+    """Copy a value made of JSON's own types alone, so that `parse_json` takes what is written.
 
     Not called plain, though JSON may well hold them: whole numbers over 64
     bits, more than 64 levels, and keys with half a surrogate pair, two of which
-    can be the same once they are read.  Never raises.
+    can be the same once they are read.
+
+    :param levels: how many levels of lists and objects it may have.
+    :raises TypeError: if it is not plain.
+    :raises RecursionError: if little stack is left.
     """
-    try:
-        return _is_plain_json(value, _DEPTH)
-    except RecursionError:  # little stack is left
-        return False
-
-
-def _is_plain_json(value: Any, depth: int) -> bool:
     kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return True
-    if kind is int:
-        return int.bit_length(value) <= 64
-    if kind is float:
-        return math.isfinite(value)
-    if depth <= 0:
+    if kind is dict and levels > 0:
+        levels -= 1
+        made = {}
+        for key, one in value.items():
+            if type(key) is not str or not key.isascii() and _has_surrogate(key):
+                raise TypeError("a key is not plain JSON here")
+            made[key] = one if type(one) is str else plain_copy(one, levels)
+        return made
+    if kind is int and value.bit_length() <= 64 or kind is str or kind is bool or value is None:
+        return value
+    if kind is list and levels > 0:
+        return [one if type(one) is str else plain_copy(one, levels - 1) for one in value]
+    if kind is float and math.isfinite(value):
+        return value
+    raise TypeError(f"a {kind.__name__} is not plain JSON here")
+
+
+def is_plain_json(value: Any) -> bool:
+    """Whether `plain_copy` takes a value.  Never raises."""
+    try:
+        plain_copy(value)
+    except (TypeError, RecursionError):
         return False
-    if kind is list:
-        return all(_is_plain_json(one, depth - 1) for one in value)
-    if kind is not dict:
-        return False
-    for key, one in value.items():
-        if type(key) is not str or not key.isascii() and _has_surrogate(key):
-            return False
-        if type(one) is not str and not _is_plain_json(one, depth - 1):
-            return False
     return True
 
 

@@ -38,7 +38,6 @@ from .cassette_store import (
     Store,
     check_name,
     hermes_release,
-    is_plain_json,
     parse_arm,
     parse_claim,
     parse_state,
@@ -926,7 +925,7 @@ def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
     """Say why a call is not kept, and tell the rules of it either way."""
     if not slot.done:
         why = NotKept.RAISED if slot.failed else NotKept.NO_RESULT
-    elif not isinstance(slot.args, dict) or not (is_plain_json(slot.args) or _is_json(slot.args)):
+    elif not isinstance(slot.args, dict) or not (slot.plain or _is_json(slot.args)):
         why = NotKept.NO_ARGUMENTS
     else:
         return rules.judge(slot.tool, slot.args, slot.result)

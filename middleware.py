@@ -11,14 +11,13 @@ import contextvars
 import copy
 import itertools
 import json
-import math
 import re
 import threading
 from collections import OrderedDict
 from difflib import SequenceMatcher
 from typing import Any, Callable, Iterable, Mapping
 
-from .cassette_store import CALL_LIMIT, REPLAY_LIMIT, Answered, Arm, Call, Cassette, Facts, Recorder, Ledger
+from .cassette_store import CALL_LIMIT, REPLAY_LIMIT, Answered, Arm, Call, Cassette, Facts, Ledger, Recorder, plain_copy
 from .snapshot import Workspace
 from .synth_search import Miss, Synthesizer, coerce_args, learn
 
@@ -42,13 +41,16 @@ CLOSED_LIMIT = 10_000
 
 
 class LiveCall:
-    """One live call of a recorded turn; `done` turns true with its result."""
+    """One live call of a recorded turn; `done` turns true with its result.
 
-    __slots__ = ("tool", "args", "result", "done", "failed")
+    `plain` says that the arguments are known to be plain JSON.
+    """
 
-    def __init__(self, tool: str, args: Any, result: Any = None, done: bool = False) -> None:
-        self.tool, self.args, self.result = tool, args, result
-        self.done, self.failed = done, False
+    __slots__ = ("tool", "args", "plain", "result", "done", "failed")
+
+    def __init__(self, tool: str, args: Any, result: Any = None, done: bool = False, plain: bool = False) -> None:
+        self.tool, self.args, self.plain = tool, args, plain
+        self.result, self.done, self.failed = result, done, False
 
 
 class Recording:
@@ -105,10 +107,11 @@ class Recording:
         if self._closed or (call_id and self._around.get() == call_id):
             return None
         try:
-            slot = LiveCall(tool, _copied(args))  # later layers change the arguments in place
+            copied, plain = _copied(args)  # later layers change the arguments in place
         except Exception as error:
             self.faults.append(f"the arguments of a {tool} call could not be copied ({type(error).__name__})")
             return None
+        slot = LiveCall(tool, copied, plain=plain)
         self.slots.append(slot)
         return slot
 
@@ -116,7 +119,7 @@ class Recording:
         if self._closed:
             return
         try:
-            slot.result = result if isinstance(result, str) else _copied(result)
+            slot.result = result if isinstance(result, str) else _copied(result)[0]
             slot.done = True
         except Exception as error:
             self.faults.append(f"the result of a {slot.tool} call could not be copied ({type(error).__name__})")
@@ -130,36 +133,22 @@ class Recording:
 # --- copies ----------------------------------------------------------------------
 
 
-def _copied(value: Any) -> Any:
-    """A copy that nobody else can change.
+def _copied(value: Any) -> tuple[Any, bool]:
+    """A copy that nobody else can change, and whether it is plain JSON.
 
-    Hermes's arguments are plain JSON, for which the general copy takes five
-    times as long; it does what is anything else.
+    Hermes's arguments are, and the general copy of them takes five times as
+    long; it does what is anything else.
     """
     try:
-        return _json_copy(value)
+        return plain_copy(value), True
     except (TypeError, RecursionError):
-        return copy.deepcopy(value)
-
-
-def _json_copy(value: Any) -> Any:
-    """Copy a value that JSON holds just as it is.  :raises TypeError: if it is any other."""
-    kind = type(value)
-    if kind is str or kind is bool or value is None:
-        return value
-    if kind is int and value.bit_length() <= 64 or kind is float and math.isfinite(value):
-        return value
-    if kind is dict and all(type(key) is str for key in value):
-        return {key: one if type(one) is str else _json_copy(one) for key, one in value.items()}
-    if kind is list:
-        return [_json_copy(one) for one in value]
-    raise TypeError(f"a {kind.__name__} is not plain JSON")
+        return copy.deepcopy(value), False
 
 
 def _plain(args: Any) -> Any:
     """A copy of a call's arguments that any JSON writer takes."""
     try:
-        return _json_copy(args)
+        return plain_copy(args)
     except (TypeError, RecursionError):
         pass
     try:

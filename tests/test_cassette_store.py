@@ -62,6 +62,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     parse_json,
     parse_ledger,
     pin_holds,
+    plain_copy,
     to_json,
     write_atomically,
 )
@@ -367,9 +368,46 @@ class Format(StoreCase):
             )
         self.assertTrue(40 < saved < 400, saved)
 
-    def test_each_way_to_be_more_than_plain_is_read_back(self) -> None:
+    def test_a_plain_copy_is_equal_and_shares_nothing_that_can_change(self) -> None:
+        value = {"a": [1, 2.5, True, None, {"b": ["c"]}], "d": {}, "é": [[]], "": nested(60)}
+        made = plain_copy(value)
+        self.assertEqual(shown(made), shown(value))
+        value["a"][4]["b"].append("later")
+        value["d"]["later"] = 1
+        value["é"][0].append("later")
+        self.assertEqual((made["a"][4], made["d"], made["é"]), ({"b": ["c"]}, {}, [[]]))
+
+    def test_what_is_more_than_plain_is_not_copied(self) -> None:
+        class Unspeakable:
+            def __repr__(self) -> str:
+                raise RuntimeError
+
+        class Whole(int):
+            """A number by inheritance only."""
+
+        loop: list[Any] = []
+        loop.append(loop)
+        odd = [math.nan, math.inf, -math.inf, 2**64, -(2**64), 10**5000, nested(65), {"a": nested(64)}, loop, (1,), b""]
+        odd += [{1}, {1: 2}, {None: 1}, {Text("a"): 1}, {"\ud83d": 1}, {"a\udc00": 1}, Text(""), Whole(1)]
+        odd += [
+            Unspeakable(),
+            {Unspeakable(): 1},
+            {"a": Unspeakable()},
+            type("D", (dict,), {})(),
+            type("L", (list,), {})(),
+        ]
+        for number, value in enumerate(odd):
+            for around in (lambda one: one, lambda one: [one], lambda one: {"a": ["b", one]}):
+                with self.subTest(number=number):
+                    self.assertFalse(is_plain_json(around(value)))
+                    with self.assertRaises(TypeError):
+                        plain_copy(around(value))
+        for value in (2**64 - 1, 1 - 2**64, nested(64), {"a": nested(63)}, "\ud83d", ["\ud83d"], {"é": 5e-324}):
+            with self.subTest(value=value):
+                self.assertTrue(is_plain_json(value))
+
+    def test_each_way_to_be_more_than_plain_is_kept_so_that_it_can_be_read_or_refused(self) -> None:
         call, file = Call("t", {}, ""), SnapshotFile("", 0, 0.0)
-        self.assertTrue(cassette_store._is_plain((call,), Snapshot({"a": file}, {"b": 1}, {"c": "d"})))
         calls: tuple[dict[str, Any], ...] = (
             {"tool": 5},
             {"tool": Text("t")},
@@ -380,27 +418,27 @@ class Format(StoreCase):
             {"args": {"a": math.nan}},
             {"args": {Text("a"): 1}},
             {"args": {"\ud83d": 1}},
+            {"args": {"\U0001f600": 1, "\ud83d\ude00": 2}},
             {"args": {"a": nested(70)}},
+            {"args": {"a": nested(700)}},
             {"result": None},
-            {"result": {}},
+            {"result": {1}},
             {"result": Text("")},
         )
-        for change in calls:
-            self.assertFalse(cassette_store._is_plain((call, call._replace(**change)), Snapshot()), change)
-        snapshots = [
-            Snapshot({"a": file, "b": file._replace(**change)})
-            for change in (
-                {"text": None},
-                {"text": Text("")},
-                {"size": -1},
-                {"size": True},
-                {"size": 2**70},
-                {"size": 1.0},
-                {"mtime": math.inf},
-                {"mtime": "1"},
-                {"ignored": 0},
-            )
-        ]
+        files: tuple[dict[str, Any], ...] = (
+            {"text": None},
+            {"text": Text("")},
+            {"size": -1},
+            {"size": True},
+            {"size": 2**70},
+            {"size": 1.0},
+            {"mtime": math.inf},
+            {"mtime": "1"},
+            {"mtime": 10**400},
+            {"ignored": 0},
+        )
+        made = [SHOP._replace(calls=(call, call._replace(**change))) for change in calls]
+        snapshots = [Snapshot({"a": file, "b": file._replace(**change)}) for change in files]
         snapshots += [
             Snapshot({5: file}),
             Snapshot({"\udc80": file}),
@@ -410,8 +448,20 @@ class Format(StoreCase):
             Snapshot({}, {}, {"a": None}),
             Snapshot({}, {}, {"\ud800": "a"}),
         ]
-        for snapshot in snapshots:
-            self.assertFalse(cassette_store._is_plain((), snapshot), snapshot)
+        outcomes = set()
+        for number, one in enumerate([*made, *(SHOP._replace(snapshot=snapshot) for snapshot in snapshots)]):
+            with self.subTest(number=number):
+                outcomes.add(self.saved_or_refused(one))
+        self.assertEqual(outcomes, {True, False})
+
+    def saved_or_refused(self, made: Cassette) -> bool:
+        """Whether a cassette is saved; then it can be read."""
+        try:
+            self.store.save(made, overwrite=True)
+        except CassetteError:
+            return False
+        self.assertEqual(self.store.read("shop")[0].name, "shop")
+        return True
 
     def test_a_value_is_judged_with_little_stack_left(self) -> None:
         value, frames = {"a": nested(60)}, sys.getrecursionlimit() - len(inspect.stack())

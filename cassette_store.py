@@ -49,9 +49,17 @@ class CassetteError(Exception):
 
     What cannot be printed (a newline in a folder's name, an escape sequence in
     a file's key, a lone surrogate) is shown as Python writes it.
+
+    :param text: with any of the facts below it is a form, with places such as `{file}` for them.
+    :param file: the file, folder or hand-over that it is about.
+    :param field: where in the file, such as `calls[2].args`.
+    :param reason: what is wrong, or what the system said.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, file: "str | Path" = "", field: str = "", reason: str = "") -> None:
+        self.file, self.field, self.reason = str(file), field, reason
+        if file or field or reason:
+            text = text.format(file=self.file, field=field, reason=reason)
         super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
 
 
@@ -528,7 +536,8 @@ def parse_json(data: bytes, what: str) -> Any:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CassetteError(f"{what} is not UTF-8 (byte {error.start}): restore or record it again") from None
+        reason = f"is not UTF-8 (byte {error.start})"
+        raise CassetteError("{file} {reason}: restore or record it again", file=what, reason=reason) from None
     try:
         return json.loads(
             text, object_pairs_hook=_no_twins, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
@@ -539,7 +548,8 @@ def parse_json(data: bytes, what: str) -> Any:
         detail = "nested too deeply"
     except ValueError as error:
         detail = str(error).splitlines()[0]
-    raise CassetteError(f"{what} is not a JSON file ({detail}): restore or record it again")
+    reason = f"is not a JSON file ({detail})"
+    raise CassetteError("{file} {reason}: restore or record it again", file=what, reason=reason)
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -686,8 +696,9 @@ class Fields:
     def bad(self, key: str, what: str) -> CassetteError:
         """The error that says what is wrong with a field ("" for the object itself)."""
         where = self.path(key)
-        subject = f"field {where}" if where else "the file's root"
-        return CassetteError(f"{self.file}: {subject} {what}: restore or record it again")
+        subject = "field {field}" if where else "the file's root"
+        form = "{file}: " + subject + " {reason}: restore or record it again"
+        return CassetteError(form, file=self.file, field=where, reason=what)
 
 
 _KINDS = {
@@ -766,9 +777,7 @@ def _large_lines(cassette: Cassette) -> bytes:
 
 
 def _lines(name: str, /, **fields: Any) -> bytes:
-    return b",\n".join(
-        b'"%s": %s' % (key.encode(), _encode(value, f"{key} of {name!r}")) for key, value in fields.items()
-    )
+    return b",\n".join(b'"%s": %s' % (key.encode(), _encode(value, repr(name), key)) for key, value in fields.items())
 
 
 def _seal(calls: int, files: int, large: bytes | memoryview) -> str:
@@ -776,16 +785,18 @@ def _seal(calls: int, files: int, large: bytes | memoryview) -> str:
     return f"{binascii.crc32(large, binascii.crc32(b'%d %d' % (calls, files))):08x}"
 
 
-def _encode(value: Any, what: str) -> bytes:
+def _encode(value: Any, owner: str, field: str = "") -> bytes:
     """Encode a value as JSON in UTF-8.
 
-    :param what: names the value in the error's text.
+    :param owner: names what the value, or the field of it, belongs to in the error's text.
     :raises CassetteError: if JSON cannot hold it.
     """
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise CassetteError(f"field {what} cannot be kept as JSON ({error}): record again without it") from None
+        form = "field {field} {reason}: record again without it" if field else "field {reason}: record again without it"
+        reason = f"of {owner} cannot be kept as JSON ({error})"
+        raise CassetteError(form, field=field, reason=reason) from None
     return text.encode("utf-8", "backslashreplace")  # a lone surrogate, written as JSON escapes it too
 
 
@@ -808,8 +819,10 @@ def _parse_small(fields: Fields) -> dict[str, Any]:
     schema = fields.get("schema", int)
     if schema != SCHEMA:
         raise CassetteError(
-            f"{fields.file}: field schema: schema {_quoted(schema)} is not known here (this version reads {SCHEMA}):"
-            " update the plugin, or record the cassette again"
+            "{file}: field {field}: {reason}: update the plugin, or record the cassette again",
+            file=fields.file,
+            field="schema",
+            reason=f"schema {_quoted(schema)} is not known here (this version reads {SCHEMA})",
         )
     return {
         "name": fields.get("name", str),
@@ -899,7 +912,10 @@ def _parse_pins(fields: Fields) -> tuple[str, ...]:
         try:
             pins.append(check_pin(pin))
         except CassetteError as error:
-            raise CassetteError(f"{fields.file}: field pins[{index}]: {error}") from None
+            where = f"pins[{index}]"
+            raise CassetteError(
+                "{file}: field {field}: {reason}", file=fields.file, field=where, reason=str(error)
+            ) from None
     return tuple(pins)
 
 
@@ -912,7 +928,7 @@ def to_json(value: Any) -> bytes:
     :raises CassetteError: if JSON cannot hold it.
     :raises TypeError: if it is anything else.
     """
-    what = f"of a {type(value).__name__.lower()}"
+    owner = f"a {type(value).__name__.lower()}"
     if isinstance(value, Ledger):
         calls = [call._asdict() for call in value.calls]
         value = {**value._asdict(), "facts": value.facts._asdict(), "calls": calls}
@@ -921,8 +937,8 @@ def to_json(value: Any) -> bytes:
     elif isinstance(value, (Arm, RecordingState)):
         value = value._asdict()
     if not isinstance(value, Mapping):
-        raise TypeError(f"{what[3:]} is none of the objects that are handed over")
-    return _encode(value, what) + b"\n"
+        raise TypeError(f"{owner} is none of the objects that are handed over")
+    return _encode(value, owner) + b"\n"
 
 
 def parse_arm(data: bytes, file: str) -> Arm:
@@ -1057,9 +1073,8 @@ def write_atomically(path: Path, data: bytes) -> None:
         _patiently(lambda: os.replace(temporary, path))
         _sync_folder(path.parent)
     except OSError as error:
-        raise CassetteError(
-            f"cannot write {path} ({error.strerror or error}): free some space or make its folder writable"
-        ) from error
+        form = "cannot write {file} ({reason}): free some space or make its folder writable"
+        raise _system_error(form, path, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -1082,9 +1097,8 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise CassetteError(
-            f"cannot make the folder {folder} ({error.strerror or error}): make its place a writable folder"
-        ) from error
+        form = "cannot make the folder {file} ({reason}): make its place a writable folder"
+        raise _system_error(form, folder, error) from error
     with contextlib.suppress(OSError):  # some file systems keep no modes
         if not _WINDOWS and stat.S_IMODE(folder.stat().st_mode) != 0o700:
             folder.chmod(0o700)
@@ -1134,9 +1148,8 @@ class FileLock:
                 taken, there = _lock_now(file), self._is_still(file)
             except OSError as error:
                 file.close()
-                raise CassetteError(
-                    f"cannot lock {self.path} ({error.strerror or error}): keep it on a drive that has file locks"
-                ) from error
+                form = "cannot lock {file} ({reason}): keep it on a drive that has file locks"
+                raise _system_error(form, self.path, error) from error
             if taken and there:
                 self._file = file
                 return True
@@ -1158,9 +1171,7 @@ class FileLock:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
             return open(descriptor, "r+b", buffering=0)
         except OSError as error:
-            raise CassetteError(
-                f"cannot open {self.path} ({error.strerror or error}): make its folder writable"
-            ) from error
+            raise _system_error("cannot open {file} ({reason}): make its folder writable", self.path, error) from error
 
     def acquire(self, seconds: float) -> None:
         """Wait for the lock.  :raises CassetteError: if it takes longer than `seconds`."""
@@ -1168,7 +1179,9 @@ class FileLock:
         while not self.try_acquire():
             if time.monotonic() >= deadline:
                 raise CassetteError(
-                    f"{self.path} has been locked for {seconds:g} s: another command is writing; try again"
+                    "{file} {reason}: another command is writing; try again",
+                    file=self.path,
+                    reason=f"has been locked for {seconds:g} s",
                 )
             time.sleep(0.01)
 
@@ -1302,7 +1315,9 @@ class Store:
             return read_whole(path)
         except FileNotFoundError as error:
             if name in self.names():
-                raise CassetteError(f"{path} leads to a file that is gone: restore it or remove the link") from error
+                raise CassetteError(
+                    "{file} {reason}: restore it or remove the link", file=path, reason="leads to a file that is gone"
+                ) from error
             raise self._missing(name) from None
         except OSError as error:
             raise _unreadable(path, error) from error
@@ -1374,9 +1389,8 @@ class Store:
             except FileNotFoundError:
                 self._bytes(path, name)  # says that there is none, and offers the nearest
             except OSError as error:
-                raise CassetteError(
-                    f"cannot remove {error.filename or path} ({error.strerror or error}): make its folder writable"
-                ) from error
+                form = "cannot remove {file} ({reason}): make its folder writable"
+                raise _system_error(form, error.filename or path, error) from error
 
     def rename(self, name: str, new: str) -> None:
         """Give a cassette and its runs another name.
@@ -1394,7 +1408,9 @@ class Store:
                 raise CassetteError(f"there is a cassette {new!r} already: choose another name")
             if self.runs(new).exists() and not same_file(self.runs(name), self.runs(new)):
                 raise CassetteError(
-                    f"{self.runs(new)} holds runs of an earlier {new!r}: remove it, or choose another name"
+                    "{file} {reason}: remove it, or choose another name",
+                    file=self.runs(new),
+                    reason=f"holds runs of an earlier {new!r}",
                 )
             self._put(new_path, _dump_readable(cassette._replace(name=new), new_path))
             try:
@@ -1403,9 +1419,8 @@ class Store:
                 if not same_file(old_path, new_path):
                     old_path.unlink()
             except OSError as error:
-                raise CassetteError(
-                    f"{new!r} is written, but {name!r} cannot be removed ({error.strerror or error}): remove it"
-                ) from error
+                form = f"{new!r} is written, but {name!r} cannot be removed ({{reason}}): remove it"
+                raise _system_error(form, error.filename or old_path, error) from error
 
     def count_runs(self, name: str) -> int:
         """How many runs of a cassette are kept."""
@@ -1508,7 +1523,10 @@ class Store:
 def _check_own_name(path: Path, name: str, inside: str) -> None:
     if inside.casefold() != name.casefold():
         raise CassetteError(
-            f"{path}: field name is {_quoted(inside)}, but the file is called {name!r}: make them agree"
+            "{file}: field {field} {reason}: make them agree",
+            file=path,
+            field="name",
+            reason=f"is {_quoted(inside)}, but the file is called {name!r}",
         )
 
 
@@ -1519,7 +1537,8 @@ def _dump_readable(cassette: Cassette, path: Path) -> bytes:
     """
     data = dump_cassette(cassette)
     if len(data) > JSON_FILE_LIMIT:
-        raise CassetteError(f"{path} would be over {JSON_FILE_LIMIT // 2**20} MB: record a smaller turn")
+        reason = f"would be over {JSON_FILE_LIMIT // 2**20} MB"
+        raise CassetteError("{file} {reason}: record a smaller turn", file=path, reason=reason)
     if _is_plain(cassette.calls, cassette.snapshot):
         # Of these two the types say all that reading them back would.
         parse_cassette(dump_cassette(cassette._replace(calls=(), snapshot=Snapshot())), str(path))
@@ -1554,7 +1573,12 @@ def _summed(cassette: Cassette) -> Summary:
 
 
 def _unreadable(path: Path, error: OSError) -> CassetteError:
-    return CassetteError(f"cannot read {path} ({error.strerror or error}): make it readable, or remove it")
+    return _system_error("cannot read {file} ({reason}): make it readable, or remove it", path, error)
+
+
+def _system_error(form: str, file: "str | Path", error: OSError) -> CassetteError:
+    """The error that says what the system refused to do with a file."""
+    return CassetteError(form, file=file, reason=error.strerror or str(error))
 
 
 def same_file(one: "str | Path", other: "str | Path") -> bool:

@@ -1010,8 +1010,11 @@ def _searched(result: object) -> Iterator[str]:
 
 
 def _items(value: Mapping[str, Any], key: str, kind: type) -> Iterable[Any]:
-    items = value.get(key)
-    return items if isinstance(items, kind) else ()
+    items: Any = value.get(key, ())
+    if not isinstance(items, kind):
+        return ()
+    found: Iterable[Any] = items
+    return found
 
 
 def _strings(values: Iterable[Any]) -> Iterator[str]:

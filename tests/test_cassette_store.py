@@ -554,6 +554,91 @@ def shown(value: Any) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
+# --- errors ------------------------------------------------------------------------
+
+
+class Errors(StoreCase):
+    """An error's facts can be read one by one."""
+
+    def caught(self, ask: Callable[..., Any], *args: Any) -> CassetteError:
+        with self.assertRaises(CassetteError) as caught:
+            ask(*args)
+        return caught.exception
+
+    def test_what_is_wrong_in_a_file_is_told_by_file_field_and_reason(self) -> None:
+        whole = dump_cassette(SHOP)
+        file = str(self.store.path("shop"))
+        for old, new, field, reason in (
+            (b"{", b"\xff{", "", "is not UTF-8 (byte 0)"),
+            (b"{", b"", "", "is not a JSON file (Extra data, line 2 column 9)"),
+            (b'"name": "shop"', b'"name": 5', "name", "should be a string, but it is a number"),
+            (b'"name": "shop"', b'"name": "other"', "name", "is 'other', but the file is called 'shop'"),
+            (b'"answer"', b'"other"', "answer", "is missing"),
+            (
+                b'"mtime":1.5',
+                b'"mtime":1' + b"0" * 400,
+                "snapshot.files['server/auth.py'].mtime",
+                "is too large a number",
+            ),
+            (b'"size":16', b'"size":-1', "snapshot.files['server/auth.py'].size", "is negative"),
+            (b'"re:', b'"re:(', "pins[1]", "the pin's regular expression"),
+            (b'"schema": 1', b'"schema": 2', "schema", "schema 2 is not known here (this version reads 1)"),
+        ):
+            with self.subTest(field=field, reason=reason):
+                self.put(whole.replace(old, new, 1))
+                for read in (self.store.read, self.store.summary):
+                    error = self.caught(read, "shop")
+                    self.assertEqual((error.file, error.field), (file, field))
+                    self.assertTrue(error.reason.startswith(reason), error.reason)
+                    self.assertIn(error.reason, str(error))
+                    self.assertIn(error.file, str(error))
+                    self.assertIn(error.field, str(error))
+
+    def test_the_root_of_a_file_is_no_field(self) -> None:
+        error = self.caught(parse_arm, b"[]", "arm.json")
+        self.assertEqual(
+            (error.file, error.field, error.reason), ("arm.json", "", "should be an object, but it is a list")
+        )
+
+    def test_what_the_system_refuses_is_told_by_file_and_reason(self) -> None:
+        folder = self.root / "cassettes"
+        (folder / "shop.json").mkdir()
+        cases: dict[str, tuple[Callable[..., Any], Path, str]] = {
+            "read": (lambda: self.store.read("shop"), folder / "shop.json", ""),
+            "write": (
+                lambda: write_atomically(folder / "no" / "a.json", b""),
+                folder / "no" / "a.json",
+                "No such file",
+            ),
+            "make": (lambda: Store(self.root / "store.lock").prepare(), self.root / "store.lock", ""),
+            "lock": (lambda: FileLock(folder).try_acquire(), folder, ""),
+        }
+        self.free(self.store.lock())
+        for title, (ask, file, reason) in cases.items():
+            with self.subTest(title):
+                error = self.caught(ask)
+                self.assertEqual((error.file, error.field), (str(file), ""))
+                self.assertTrue(error.reason.startswith(reason) and error.reason)
+                self.assertIn(f"{file} ({error.reason}): ", str(error))
+
+    def test_a_value_that_cannot_be_kept_is_told_by_its_field(self) -> None:
+        error = self.caught(dump_cassette, SHOP._replace(model={1}))
+        self.assertEqual((error.file, error.field), ("", "model"))
+        self.assertTrue(str(error).startswith("field model of 'shop' cannot be kept as JSON ("), error)
+
+    def test_facts_and_texts_with_braces_stay_as_they_are(self) -> None:
+        for file in ("a{b}", "{file}", "{", "{0}", "{reason!r}"):
+            with self.subTest(file=file):
+                error = self.caught(parse_json, b"", file)
+                self.assertEqual(error.file, file)
+                self.assertTrue(str(error).startswith(f"{file} is not a JSON file"), error)
+                self.assertEqual(str(CassetteError(file)), file)
+
+    def test_an_error_without_facts_has_empty_ones(self) -> None:
+        error = CassetteError("a text")
+        self.assertEqual((error.file, error.field, error.reason), ("", "", ""))
+
+
 # --- damaged and edited files -----------------------------------------------------
 
 

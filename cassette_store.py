@@ -1023,10 +1023,11 @@ def _flat(kind: Any, fields: Fields, whole: bool = False, **ready: Any) -> Any:
 # --- files: atomic, locked ------------------------------------------------------
 
 
-_WINDOWS = os.name == "nt"
+#: Whether files and locks work as Windows's do.
+WINDOWS = os.name == "nt"
 
 
-def read_whole(path: Path) -> bytes:
+def _read_whole(path: Path) -> bytes:
     """Read a regular file; a pipe, a device or a folder in its place is refused, never waited for.
 
     :raises OSError: if it cannot be read, or is over `JSON_FILE_LIMIT`.
@@ -1046,7 +1047,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 def _patiently(action: Callable[[], T]) -> T:
     """Do it; on Windows, where an open file cannot be replaced, try for a second."""
-    for _ in range(50 if _WINDOWS else 0):
+    for _ in range(50 if WINDOWS else 0):
         try:
             return action()
         except PermissionError:
@@ -1082,7 +1083,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def _sync_folder(folder: Path) -> None:
     """Make a rename durable where the platform and the file system can; it is done either way."""
-    if _WINDOWS:
+    if WINDOWS:
         return
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
@@ -1100,7 +1101,7 @@ def _make_folder(folder: Path) -> None:
         form = "cannot make the folder {file} ({reason}): make its place a writable folder"
         raise _system_error(form, folder, error) from error
     with contextlib.suppress(OSError):  # some file systems keep no modes
-        if not _WINDOWS and stat.S_IMODE(folder.stat().st_mode) != 0o700:
+        if not WINDOWS and stat.S_IMODE(folder.stat().st_mode) != 0o700:
             folder.chmod(0o700)
 
 
@@ -1159,7 +1160,7 @@ class FileLock:
 
     def _is_still(self, file: IO[bytes]) -> bool:
         """Whether the path still names an open file; a lock on a removed one keeps nobody out."""
-        if _WINDOWS:  # an open file cannot be removed there
+        if WINDOWS:  # an open file cannot be removed there
             return True
         try:
             return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
@@ -1202,7 +1203,7 @@ class FileLock:
 def _lock_now(file: IO[bytes]) -> bool:
     """Lock an open file, or return False because another has.  :raises OSError: if locks do not work here."""
     try:
-        if _WINDOWS:
+        if WINDOWS:
             import msvcrt
 
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -1312,7 +1313,7 @@ class Store:
 
     def _bytes(self, path: Path, name: str) -> bytes:
         try:
-            return read_whole(path)
+            return _read_whole(path)
         except FileNotFoundError as error:
             if name in self.names():
                 raise CassetteError(
@@ -1448,7 +1449,7 @@ class Store:
         :raises CassetteError: if it is there but cannot be read or trusted.
         """
         try:
-            data = read_whole(path)
+            data = _read_whole(path)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -1514,7 +1515,7 @@ class Store:
             if len(found) >= count:
                 break
             with contextlib.suppress(CassetteError, OSError):
-                run = parse_json(read_whole(folder / entry), entry)
+                run = parse_json(_read_whole(folder / entry), entry)
                 if isinstance(run, dict) and isinstance(run.get("pins", []), list):
                     found.append(run)
         return found

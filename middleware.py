@@ -28,13 +28,13 @@ from .synth_search import Miss, Synthesizer, coerce_args, learn
 MISS = '{"status": "unavailable", "message": "cassette miss"}'
 
 #: The reason of a logged call until it is answered.
-PENDING = "still being answered when the turn ended"
+_PENDING = "still being answered when the turn ended"
 
 #: Turns whose live calls are remembered, so that a late claim is found out.
 SEEN_LIMIT = 10_000
 
 #: Sessions that stay closed after their replay.
-CLOSED_LIMIT = 10_000
+_CLOSED_LIMIT = 10_000
 
 
 # --- recording ---------------------------------------------------------------
@@ -162,7 +162,7 @@ def _plain(args: Any) -> Any:
 #: What Hermes takes for an argument that is left out, of the kept tools whose
 #: arguments `coerce_args` does not read.  Equal in 0.19, 0.20 and 0.22, but for
 #: `detail` and `char_limit`, which the older ones do not have.
-DEFAULTS: dict[str, dict[str, Any]] = {
+_DEFAULTS: dict[str, dict[str, Any]] = {
     "terminal": {
         "background": False,
         "timeout": 180,
@@ -189,7 +189,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 #: Which arguments of a tool are paths.
-PATH_ARGS = {"read_file": ("path",), "search_files": ("path",), "terminal": ("workdir",)}
+_PATH_ARGS = {"read_file": ("path",), "search_files": ("path",), "terminal": ("workdir",)}
 
 
 def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, host: Recorder) -> str:
@@ -199,7 +199,7 @@ def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, ho
     """
     plain = _without_defaults(tool, coerce_args(tool, args, host.hermes))
     if workspace is not None:
-        for name in PATH_ARGS.get(tool, ()):
+        for name in _PATH_ARGS.get(tool, ()):
             if isinstance(plain.get(name), str):
                 plain[name] = workspace.canonical(plain[name])
     return _as_said(tool, plain)
@@ -218,7 +218,7 @@ def _as_said(tool: str, args: Mapping[str, Any]) -> str:
 
 def _without_defaults(tool: str, args: dict[str, Any]) -> dict[str, Any]:
     """Drop arguments that say what leaving them out says; read numbers in strings."""
-    defaults = DEFAULTS.get(tool)
+    defaults = _DEFAULTS.get(tool)
     if defaults is None:
         return args
     kept = {}
@@ -367,12 +367,12 @@ class Replay:
         with self._lock:
             self._finished = True
             calls = [
-                one if isinstance(one, Answered) else Answered(*one, "miss", reason=PENDING) for one in self._calls
+                one if isinstance(one, Answered) else Answered(*one, "miss", reason=_PENDING) for one in self._calls
             ]
             if next(self._arrivals) != self._logged:
                 self.errors.append("a tool call came that could not be logged")
-            if any(call.reason == PENDING for call in calls):
-                self.errors.append("a tool call was " + PENDING)
+            if any(call.reason == _PENDING for call in calls):
+                self.errors.append("a tool call was " + _PENDING)
             if session and session not in self.sessions:
                 self.sessions.append(session)
         return Ledger(
@@ -519,7 +519,7 @@ class Bindings:
         with self._lock:
             self._busy = True
             self._closed[session] = None
-            while len(self._closed) > CLOSED_LIMIT:
+            while len(self._closed) > _CLOSED_LIMIT:
                 self._closed.popitem(last=False)
 
     def close_turn(self, turn: str) -> None:

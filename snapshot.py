@@ -37,7 +37,7 @@ SNAPSHOT_FILE_LIMIT = 512 * 1024
 #: Kept texts beyond this many bytes of UTF-8 together are not kept.
 SNAPSHOT_LIMIT = 8 * 1024 * 1024
 #: A snapshot explains the absence of at most this many files by name.
-SKIPPED_PATHS_LIMIT = 500
+_SKIPPED_PATHS_LIMIT = 500
 #: File names, in lower case, that speak of secrets.
 SECRET_NAMES = (
     "*.pem",
@@ -343,7 +343,7 @@ _CURLY = "[\u2018-\u201f]"
 _LOOSE_WORDS = r"[\s'\",]+"
 
 
-class _Word(NamedTuple):
+class Word(NamedTuple):
     """One word of a command: as typed, as the program gets it, and whether the
     shell may turn it into something that starts with a dash."""
 
@@ -449,7 +449,7 @@ def _is_foreground_timeout(value: object) -> bool:
 def _command_reason(command: str, windows: bool) -> str | None:
     if re.search(_CONTROL, command):
         return NotKept.LINES
-    words = _words(command, windows)
+    words = split_command(command, windows)
     if words is None:
         return NotKept.SYNTAX
     if not words:
@@ -464,15 +464,15 @@ def _command_reason(command: str, windows: bool) -> str | None:
     return None
 
 
-def _words(command: str, windows: bool) -> list[_Word] | None:
+def split_command(command: str, windows: bool) -> list[Word] | None:
     """Split one simple command; None when it is anything more than that."""
     if windows and re.search(_CURLY, command):
         return None
     pieces, blanks = re.compile(_WINDOWS_PIECE if windows else _POSIX_PIECE), re.compile(_BLANKS)
-    words: list[_Word] = []
+    words: list[Word] = []
     position = blanks.match(command).end()  # type: ignore[union-attr]
     while position < len(command):
-        word = _word(command, position, pieces)
+        word = _next_word(command, position, pieces)
         end = position + len(word.raw)
         # A word that ends at anything but a blank met an operator.
         if not word.raw or word.raw[0] == "#" or command[end : end + 1] not in ("", " ", "\t"):
@@ -482,14 +482,14 @@ def _words(command: str, windows: bool) -> list[_Word] | None:
     return words
 
 
-def _word(command: str, start: int, pieces: re.Pattern[str]) -> _Word:
+def _next_word(command: str, start: int, pieces: re.Pattern[str]) -> Word:
     """Read the word at `start`, "" when there is none."""
     texts: list[str] = []
     end, wild = start, False
     while True:
         piece = pieces.match(command, end)
         if piece is None:
-            return _Word(command[start:end], "".join(texts), wild)
+            return Word(command[start:end], "".join(texts), wild)
         if piece[0] in ("*", "?", "["):
             head = "".join(texts[:1])
             wild = wild or not head or head.startswith("-")
@@ -509,7 +509,7 @@ def _unquoted(piece: str) -> str:
     return inner if piece[0] == "'" else re.sub(r"\\([\\\"$`])", r"\1", inner)
 
 
-def _git_reason(words: list[_Word]) -> str | None:
+def _git_reason(words: list[Word]) -> str | None:
     # The other options before the command choose a repository, a
     # configuration or a program to run.
     if words and words[0].text == "--no-pager":
@@ -519,7 +519,7 @@ def _git_reason(words: list[_Word]) -> str | None:
     return _acting_reason(words[1:], _git_acts)
 
 
-def _acting_reason(words: list[_Word], acts: Callable[[str], bool]) -> str | None:
+def _acting_reason(words: list[Word], acts: Callable[[str], bool]) -> str | None:
     """Judge every word, also after `--`: an option may have taken that as its value."""
     if any(acts(word.text) for word in words):
         return NotKept.ACTS
@@ -1010,11 +1010,7 @@ def _searched(result: object) -> Iterator[str]:
 
 
 def _items(value: Mapping[str, Any], key: str, kind: type) -> Iterable[Any]:
-    items: Any = value.get(key, ())
-    if not isinstance(items, kind):
-        return ()
-    found: Iterable[Any] = items
-    return found
+    return value[key] if isinstance(value.get(key), kind) else ()
 
 
 def _strings(values: Iterable[Any]) -> Iterator[str]:
@@ -1040,21 +1036,21 @@ def take_snapshot(
     :param deadline: when to stop, on the clock `now`, in seconds.
     """
     names, reasons = named_files(calls, workspace)
-    take = _Gathered(reasons)
+    gathered = _Gathered(reasons)
     if redact is None:
-        return take.close(names, SkipReason.NO_REDACTION)
-    work = _Reader(workspace, redact, take, lambda: now() >= deadline)
+        return gathered.close(names, SkipReason.NO_REDACTION)
+    reader = _Reader(workspace, redact, gathered, lambda: now() >= deadline)
     # Hermes keeps its settings for a session in context variables.
     context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(work.run, names), name="cassette-snapshot", daemon=True)
+    thread = threading.Thread(target=context.run, args=(reader.run, names), name="cassette-snapshot", daemon=True)
     if deadline > now():
         thread.start()
         thread.join(min(max(0.0, deadline - now()), threading.TIMEOUT_MAX))
-    return take.close(names, SkipReason.LATE)
+    return gathered.close(names, SkipReason.LATE)
 
 
 class _Gathered:
-    """What has been kept and skipped so far; closed once, by the one who waits."""
+    """The files kept and skipped so far; closed once, by the one who waits, and deaf from then on."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         self._lock = threading.Lock()
@@ -1088,14 +1084,14 @@ class _Gathered:
                 self._reasons[path] = reason
 
     def close(self, names: Sequence[str], reason: str) -> Snapshot:
-        """End the taking: names not done yet are skipped for `reason`."""
+        """Return the snapshot; names that are not done yet are skipped for `reason`."""
         with self._lock:
             self._closed = True
             late = {name: reason for name in names if name not in self._done}
         reasons = {**self._reasons, **late}
         # What lies outside has no place in a map of this folder.
         listed = [name for name in reasons if reasons[name] != SkipReason.OUTSIDE]
-        named = {name: reasons[name] for name in listed[:SKIPPED_PATHS_LIMIT]}
+        named = {name: reasons[name] for name in listed[:_SKIPPED_PATHS_LIMIT]}
         return Snapshot(self._files, dict(Counter(reasons.values())), named)
 
 
@@ -1108,11 +1104,11 @@ class _Skip(Exception):
 
 
 class _Reader:
-    """The reading of one snapshot, in the thread that may be left behind."""
+    """Reads the files of one snapshot, in a thread that may be left behind."""
 
-    def __init__(self, workspace: Workspace, redact: Redactor, take: _Gathered, late: Callable[[], bool]) -> None:
+    def __init__(self, workspace: Workspace, redact: Redactor, gathered: _Gathered, late: Callable[[], bool]) -> None:
         self._workspace, self._redact = workspace, redact
-        self._take, self._late = take, late
+        self._gathered, self._late = gathered, late
 
     def run(self, names: Iterable[str]) -> None:
         """Read the files in order, until time is up."""
@@ -1120,7 +1116,7 @@ class _Reader:
         rules = IgnoreRules(folder.text, folder.has_git, _inside_git(folder.root))
         try:
             for name in names:
-                if self._take.closed or self._late():
+                if self._gathered.closed or self._late():
                     return
                 self._one(folder, rules, name)
         finally:
@@ -1132,15 +1128,15 @@ class _Reader:
             path = folder.spelled(name)
             file, size = self._file(folder, path)
             file = SnapshotFile(file.text, file.size, file.mtime, rules.ignored(path))
-            self._take.keep(name, path, file, size)
+            self._gathered.keep(name, path, file, size)
         except _Skip as skip:
-            self._take.skip(name, path, skip.reason)
+            self._gathered.skip(name, path, skip.reason)
         except Exception:  # a name from a model must not end the snapshot of the others
-            self._take.skip(name, path, SkipReason.UNREADABLE)
+            self._gathered.skip(name, path, SkipReason.UNREADABLE)
 
     def _file(self, folder: _Folder, path: str) -> tuple[SnapshotFile, int]:
         """Return the file as it is kept and its size in bytes as stored."""
-        target, data, status = folder.read(path, self._take.room)
+        target, data, status = folder.read(path, self._gathered.room)
         if b"\0" in data:
             raise _Skip(SkipReason.BINARY)
         try:
@@ -1149,7 +1145,7 @@ class _Reader:
             raise _Skip(SkipReason.NOT_UTF8) from None
         kept = self._redacted(text, path, target)
         size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
-        if size > self._take.room:
+        if size > self._gathered.room:
             raise _Skip(SkipReason.TOTAL)
         return SnapshotFile(kept, status.st_size, status.st_mtime), size
 
@@ -1213,10 +1209,9 @@ class _Folder:
     and what was opened is compared with what was resolved.
     """
 
-    def __init__(self, root: str, fold_case: bool, by_name: bool | None = None) -> None:
+    def __init__(self, root: str, fold_case: bool) -> None:
         self.root = os.path.realpath(root)
-        can_walk = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-        self._by_name = not can_walk if by_name is None else by_name
+        self._by_name = os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW")
         self._fold_case = fold_case
         # Relative folder to its descriptor, and to the names on disk by folded name.
         self._open_folders: dict[str, int] = {}

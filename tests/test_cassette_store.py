@@ -107,6 +107,17 @@ def same(printed: str, answer: str) -> bool:
     return printed == answer
 
 
+class Text(str):
+    """A text by inheritance only."""
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 class StoreCase(unittest.TestCase):
     """A store in a fresh folder, and what the tests ask of errors and files."""
 
@@ -197,10 +208,11 @@ class Format(StoreCase):
 
     def test_a_newer_schema_is_refused_naming_both(self) -> None:
         for schema in (SCHEMA + 1, 10**400, 0, -1):
-            self.put(dump_cassette(SHOP).replace(b'"schema": 1', b'"schema": %d' % schema))
-            self.both_refuse(
-                "shop.json", "field schema: schema ", f"not known here (this version reads {SCHEMA})", "update"
-            )
+            with self.subTest(schema=schema):
+                self.put(dump_cassette(SHOP).replace(b'"schema": 1', b'"schema": %d' % schema))
+                self.both_refuse(
+                    "shop.json", "field schema: schema ", f"not known here (this version reads {SCHEMA})", "update"
+                )
 
     def test_each_wrong_type_is_named_with_its_path(self) -> None:
         whole = json.loads(dump_cassette(SHOP))
@@ -247,8 +259,9 @@ class Format(StoreCase):
             (b"5", "a number"),
             (b"true", "a boolean"),
         ):
-            self.put(data)
-            self.both_refuse("shop.json: the file's root should be an object", kind)
+            with self.subTest(data=data, kind=kind):
+                self.put(data)
+                self.both_refuse("shop.json: the file's root should be an object", kind)
 
     def test_what_is_no_strict_json_is_refused_in_a_line(self) -> None:
         text = dump_cassette(SHOP).decode()
@@ -273,8 +286,9 @@ class Format(StoreCase):
     def test_utf_16_without_a_mark_and_raw_control_characters_are_refused(self) -> None:
         text = json.dumps({"schema": 1, "name": "shop"})
         for data in (text.encode("utf-16-le"), b'{"name": "a\nb"}', b"\x00", b"\xed\xa0\x80"):
-            self.put(data)
-            self.both_refuse("shop.json")
+            with self.subTest(data=data):
+                self.put(data)
+                self.both_refuse("shop.json")
 
     def test_numbers_too_large_for_a_float_are_refused_where_one_is_due(self) -> None:
         data = dump_cassette(SHOP).replace(b'"mtime":1.5', b'"mtime":' + b"9" * 400)
@@ -290,9 +304,10 @@ class Format(StoreCase):
             data.replace(b"\n", b"\r\n"),
             json.dumps(json.loads(data), indent=0).encode(),
         ):
-            self.put(changed)
-            self.assertEqual(self.store.read("shop")[0], SHOP)
-            self.assertEqual(self.store.summary("shop"), summed(SHOP))
+            with self.subTest(changed=changed):
+                self.put(changed)
+                self.assertEqual(self.store.read("shop")[0], SHOP)
+                self.assertEqual(self.store.summary("shop"), summed(SHOP))
 
     def test_unknown_keys_are_ignored(self) -> None:
         self.put(dump_cassette(SHOP).replace(b'"schema": 1,\n', b'"schema": 1,\n"later": [1],\n'))
@@ -311,10 +326,11 @@ class Format(StoreCase):
 
     def test_a_bad_pin_in_the_file_is_named(self) -> None:
         for pin, part in (("re:(", "does not compile"), ("re:", "cannot be empty"), (" ", "cannot be empty")):
-            whole = json.loads(dump_cassette(SHOP))
-            whole["pins"][1] = pin
-            self.put(json.dumps(whole).encode())
-            self.both_refuse("field pins[1]: ", part)
+            with self.subTest(pin=pin, part=part):
+                whole = json.loads(dump_cassette(SHOP))
+                whole["pins"][1] = pin
+                self.put(json.dumps(whole).encode())
+                self.both_refuse("field pins[1]: ", part)
 
     def test_a_value_that_json_cannot_hold_is_refused_before_anything_is_written(self) -> None:
         deep: list[Any] = []
@@ -322,9 +338,10 @@ class Format(StoreCase):
             deep = [deep]
         self.store.save(SHOP, overwrite=False)
         for value in (float("nan"), float("inf"), {1, 2}, b"x", 10**5000, deep):
-            made = SHOP._replace(calls=(Call("t", {"a": value}, ""),))
-            with self.refused("calls of 'shop'"):
-                self.store.save(made, overwrite=True)
+            with self.subTest(value=value):
+                made = SHOP._replace(calls=(Call("t", {"a": value}, ""),))
+                with self.refused("calls of 'shop'"):
+                    self.store.save(made, overwrite=True)
         while deep:
             deep = deep.pop()  # unravelled here: older versions would run out of stack
         self.assertEqual(self.store.read("shop")[0], SHOP)
@@ -332,8 +349,9 @@ class Format(StoreCase):
 
     def test_what_could_not_be_read_again_is_not_saved(self) -> None:
         for made in (SHOP._replace(pins=("re:(",)), SHOP._replace(request=5)):
-            with self.refused("shop.json: field "):
-                self.store.save(made, overwrite=False)
+            with self.subTest(made=made):
+                with self.refused("shop.json: field "):
+                    self.store.save(made, overwrite=False)
         with mock.patch.object(cassette_store, "JSON_FILE_LIMIT", 100), self.refused("MB"):
             self.store.save(SHOP, overwrite=False)
         self.assertEqual(self.store.names(), [])
@@ -406,50 +424,52 @@ class Format(StoreCase):
             with self.subTest(value=value):
                 self.assertTrue(is_plain_json(value))
 
+    ODD_CALLS: tuple[dict[str, Any], ...] = (
+        {"tool": 5},
+        {"tool": Text("t")},
+        {"args": []},
+        {"args": {1: 2}},
+        {"args": {"a": (1,)}},
+        {"args": {"a": 2**70}},
+        {"args": {"a": math.nan}},
+        {"args": {Text("a"): 1}},
+        {"args": {"\ud83d": 1}},
+        {"args": {"\U0001f600": 1, "\ud83d\ude00": 2}},
+        {"args": {"a": nested(70)}},
+        {"args": {"a": nested(700)}},
+        {"result": None},
+        {"result": {1}},
+        {"result": Text("")},
+    )
+    ODD_FILES: tuple[dict[str, Any], ...] = (
+        {"text": None},
+        {"text": Text("")},
+        {"size": -1},
+        {"size": True},
+        {"size": 2**70},
+        {"size": 1.0},
+        {"mtime": math.inf},
+        {"mtime": "1"},
+        {"mtime": 10**400},
+        {"ignored": 0},
+    )
+    ODD_SNAPSHOTS = (
+        Snapshot({5: SnapshotFile("", 0)}),
+        Snapshot({"\udc80": SnapshotFile("", 0)}),
+        Snapshot({}, {"a": True}),
+        Snapshot({}, {"a": 1.5}),
+        Snapshot({}, {1: 1}),
+        Snapshot({}, {}, {"a": None}),
+        Snapshot({}, {}, {"\ud800": "a"}),
+    )
+
     def test_each_way_to_be_more_than_plain_is_kept_so_that_it_can_be_read_or_refused(self) -> None:
         call, file = Call("t", {}, ""), SnapshotFile("", 0, 0.0)
-        calls: tuple[dict[str, Any], ...] = (
-            {"tool": 5},
-            {"tool": Text("t")},
-            {"args": []},
-            {"args": {1: 2}},
-            {"args": {"a": (1,)}},
-            {"args": {"a": 2**70}},
-            {"args": {"a": math.nan}},
-            {"args": {Text("a"): 1}},
-            {"args": {"\ud83d": 1}},
-            {"args": {"\U0001f600": 1, "\ud83d\ude00": 2}},
-            {"args": {"a": nested(70)}},
-            {"args": {"a": nested(700)}},
-            {"result": None},
-            {"result": {1}},
-            {"result": Text("")},
-        )
-        files: tuple[dict[str, Any], ...] = (
-            {"text": None},
-            {"text": Text("")},
-            {"size": -1},
-            {"size": True},
-            {"size": 2**70},
-            {"size": 1.0},
-            {"mtime": math.inf},
-            {"mtime": "1"},
-            {"mtime": 10**400},
-            {"ignored": 0},
-        )
-        made = [SHOP._replace(calls=(call, call._replace(**change))) for change in calls]
-        snapshots = [Snapshot({"a": file, "b": file._replace(**change)}) for change in files]
-        snapshots += [
-            Snapshot({5: file}),
-            Snapshot({"\udc80": file}),
-            Snapshot({}, {"a": True}),
-            Snapshot({}, {"a": 1.5}),
-            Snapshot({}, {1: 1}),
-            Snapshot({}, {}, {"a": None}),
-            Snapshot({}, {}, {"\ud800": "a"}),
-        ]
+        made = [SHOP._replace(calls=(call, call._replace(**change))) for change in self.ODD_CALLS]
+        snapshots = [Snapshot({"a": file, "b": file._replace(**change)}) for change in self.ODD_FILES]
+        made += [SHOP._replace(snapshot=one) for one in (*snapshots, *self.ODD_SNAPSHOTS)]
         outcomes = set()
-        for number, one in enumerate([*made, *(SHOP._replace(snapshot=snapshot) for snapshot in snapshots)]):
+        for number, one in enumerate(made):
             with self.subTest(number=number):
                 outcomes.add(self.saved_or_refused(one))
         self.assertEqual(outcomes, {True, False})
@@ -503,17 +523,6 @@ def dotted(path: tuple[Any, ...]) -> str:
         in_files = path[:2] == ("snapshot", "files") and index == 2
         text += f"[{key!r}]" if isinstance(key, int) or in_files else f".{key}"
     return text.removeprefix(".")
-
-
-class Text(str):
-    """A text by inheritance only."""
-
-
-def nested(levels: int) -> Any:
-    value: Any = 1
-    for _ in range(levels):
-        value = [value]
-    return value
 
 
 def any_value(rng: random.Random, depth: int) -> Any:
@@ -587,12 +596,13 @@ class Errors(StoreCase):
             with self.subTest(field=field, reason=reason):
                 self.put(whole.replace(old, new, 1))
                 for read in (self.store.read, self.store.summary):
-                    error = self.caught(read, "shop")
-                    self.assertEqual((error.file, error.field), (file, field))
-                    self.assertTrue(error.reason.startswith(reason), error.reason)
-                    self.assertIn(error.reason, str(error))
-                    self.assertIn(error.file, str(error))
-                    self.assertIn(error.field, str(error))
+                    with self.subTest(read=read):
+                        error = self.caught(read, "shop")
+                        self.assertEqual((error.file, error.field), (file, field))
+                        self.assertTrue(error.reason.startswith(reason), error.reason)
+                        self.assertIn(error.reason, str(error))
+                        self.assertIn(error.file, str(error))
+                        self.assertIn(error.field, str(error))
 
     def test_the_root_of_a_file_is_no_field(self) -> None:
         error = self.caught(parse_arm, b"[]", "arm.json")
@@ -678,12 +688,13 @@ class Damage(StoreCase):
     def test_any_bytes_of_a_hand_over_are_read_or_refused_in_a_line(self) -> None:
         rng = random.Random(4)
         for value, parse in ((ARM, parse_arm), (CLAIM, parse_claim), (LEDGER, parse_ledger)):
-            data = to_json(value)
-            for _ in range(1000):
-                try:
-                    self.assertIsInstance(parse(mutated(data, rng), "hand.json"), type(value))
-                except CassetteError as error:
-                    self.assertRegex(str(error), r"\Ahand\.json[^\n]*\Z")
+            with self.subTest(value=value, parse=parse):
+                data = to_json(value)
+                for _ in range(1000):
+                    try:
+                        self.assertIsInstance(parse(mutated(data, rng), "hand.json"), type(value))
+                    except CassetteError as error:
+                        self.assertRegex(str(error), r"\Ahand\.json[^\n]*\Z")
 
     def test_any_bytes_of_a_run_are_shown_or_left_out(self) -> None:
         data, rng = to_json({"result": "PASS", "pins": [{"pin": "a", "ok": True}], "model": "m"}), random.Random(5)
@@ -738,8 +749,9 @@ class EditedByHand(StoreCase):
     def test_a_file_under_another_name_is_refused(self) -> None:
         self.put(dump_cassette(SHOP), "store")
         for read in (self.store.read, self.store.summary):
-            with self.refused("store.json: field name is 'shop'", "make them agree"):
-                read("store")
+            with self.subTest(read=read):
+                with self.refused("store.json: field name is 'shop'", "make them agree"):
+                    read("store")
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
@@ -783,23 +795,25 @@ class OtherThings(StoreCase):
     def test_no_cassette_offers_the_nearest_name(self) -> None:
         self.store.save(SHOP, overwrite=False)
         for name, hint in (("shp", "did you mean 'shop'?"), ("SHOP2", "'shop'"), ("zzz", "hermes cassette list")):
-            for ask in (
-                self.store.read,
-                self.store.summary,
-                self.store.remove,
-                lambda n: self.store.change_pins(n, tuple),
-                lambda n: self.store.rename(n, "new"),
-            ):
-                with self.refused(f"there is no cassette {name!r}", hint):
-                    ask(name)
+            with self.subTest(name=name, hint=hint):
+                for ask in (
+                    self.store.read,
+                    self.store.summary,
+                    self.store.remove,
+                    lambda n: self.store.change_pins(n, tuple),
+                    lambda n: self.store.rename(n, "new"),
+                ):
+                    with self.refused(f"there is no cassette {name!r}", hint):
+                        ask(name)
 
     def test_a_store_that_was_never_used_has_no_cassettes(self) -> None:
         store = Store(self.root / "never")
         self.assertEqual(store.names(), [])
         self.assertEqual(store.last_runs("shop", 5), [])
         for ask in (store.read, store.summary, lambda n: store.change_pins(n, tuple)):
-            with self.refused("there is no cassette 'shop'"):
-                ask("shop")
+            with self.subTest(ask=ask):
+                with self.refused("there is no cassette 'shop'"):
+                    ask("shop")
         self.assertFalse((self.root / "never").exists())
 
     def test_a_folder_in_place_of_a_cassette_is_refused(self) -> None:
@@ -877,7 +891,8 @@ class OtherThings(StoreCase):
 class Names(StoreCase):
     def test_good_names_are_taken_as_they_are(self) -> None:
         for name in ("a", "0", "Shop-2.1_x", "a" * 64, "com10", "console", "x.json", "a..b"):
-            self.assertEqual(check_name(name), name)
+            with self.subTest(name=name):
+                self.assertEqual(check_name(name), name)
 
     def test_bad_names_are_refused(self) -> None:
         bad = (
@@ -929,8 +944,9 @@ class Names(StoreCase):
             lambda n: store.rename("shop", n),
             lambda n: store.save(Cassette(n, "", ""), True),
         ):
-            with self.refused("'../x' cannot name a cassette"):
-                door("../x")
+            with self.subTest(door=door):
+                with self.refused("'../x' cannot name a cassette"):
+                    door("../x")
 
     def test_a_twin_in_another_case_is_refused_even_with_overwrite(self) -> None:
         self.store.save(SHOP, overwrite=False)
@@ -952,8 +968,9 @@ class Names(StoreCase):
         self.store.save_run("shop", "1", {"result": "PASS"})
         self.store.save(SHOP._replace(name="other"), overwrite=False)
         for taken in ("other", "OTHER"):
-            with self.refused("already"):
-                self.store.rename("shop", taken)
+            with self.subTest(taken=taken):
+                with self.refused("already"):
+                    self.store.rename("shop", taken)
         self.store.rename("shop", "Shop")
         self.assertEqual(self.store.names(), ["other", "Shop"])
         self.assertEqual(self.store.read("Shop")[0], SHOP._replace(name="Shop"))
@@ -1103,7 +1120,7 @@ class BadDisks(StoreCase):
             real(*args)
 
         with (
-            mock.patch.object(cassette_store, "_WINDOWS", True),
+            mock.patch.object(cassette_store, "WINDOWS", True),
             mock.patch("os.replace", replace),
             mock.patch("time.sleep"),
             mock.patch.dict(sys.modules, {"msvcrt": fake_msvcrt()}),
@@ -1142,12 +1159,13 @@ class Processes(StoreCase):
         steps = int(self.end(self.start("save", "shop", "over"))[-1])
         self.assertGreater(steps, 6)
         for old, every in (("old", 1), (None, 2)):
-            stops = range(1, steps + 1, every)
-            stores = [self.fresh(old) for _ in stops]
-            children = [self.start("save", "shop", "over", stop=n, root=s.root) for n, s in zip(stops, stores)]
-            left = [self.after_a_kill(child, one) for child, one in zip(children, stores)]
-            self.assertEqual(set(left), {old, "over"})
-            self.assertEqual(left, sorted(left, key=lambda answer: answer == "over"))
+            with self.subTest(old=old, every=every):
+                stops = range(1, steps + 1, every)
+                stores = [self.fresh(old) for _ in stops]
+                children = [self.start("save", "shop", "over", stop=n, root=s.root) for n, s in zip(stops, stores)]
+                left = [self.after_a_kill(child, one) for child, one in zip(children, stores)]
+                self.assertEqual(set(left), {old, "over"})
+                self.assertEqual(left, sorted(left, key=lambda answer: answer == "over"))
 
     def fresh(self, answer: str | None) -> Store:
         store = Store(temp_folder(self) / "data")
@@ -1289,7 +1307,7 @@ class Locks(StoreCase):
     def test_a_lock_on_windows_keeps_others_out(self) -> None:
         """Windows is faked: a flag says so, and `msvcrt` is a stand-in that denies as it does."""
         module = fake_msvcrt(denied=lambda: len(module.asked) > 1)
-        with mock.patch.object(cassette_store, "_WINDOWS", True), mock.patch.dict(sys.modules, {"msvcrt": module}):
+        with mock.patch.object(cassette_store, "WINDOWS", True), mock.patch.dict(sys.modules, {"msvcrt": module}):
             first, second = self.store.lock(), self.store.lock()
             self.assertTrue(first.try_acquire())
             self.assertFalse(second.try_acquire())
@@ -1368,19 +1386,22 @@ class HandOvers(StoreCase):
 
     def test_evidence_that_leaves_a_field_out_is_refused(self) -> None:
         for value, parse in ((CLAIM, parse_claim), (LEDGER, parse_ledger)):
-            whole = json.loads(to_json(value))
-            for key in whole:
-                with self.refused(f"f: field {key} is missing"):
-                    parse(to_json({k: v for k, v in whole.items() if k != key}), "f")
+            with self.subTest(value=value, parse=parse):
+                whole = json.loads(to_json(value))
+                for key in whole:
+                    with self.refused(f"f: field {key} is missing"):
+                        parse(to_json({k: v for k, v in whole.items() if k != key}), "f")
         for key in HIT._fields:
-            calls = [{k: v for k, v in HIT._asdict().items() if k != key}]
-            with self.refused(f"f: field calls[0].{key} is missing"):
-                parse_ledger(to_json({**json.loads(to_json(LEDGER)), "calls": calls}), "f")
+            with self.subTest(key=key):
+                calls = [{k: v for k, v in HIT._asdict().items() if k != key}]
+                with self.refused(f"f: field calls[0].{key} is missing"):
+                    parse_ledger(to_json({**json.loads(to_json(LEDGER)), "calls": calls}), "f")
 
     def test_what_means_nothing_here_is_refused(self) -> None:
         for key, value in (("kind", "walk"), ("hosting", "moon"), ("id", ""), ("id", "../x"), ("id", "a\n")):
-            with self.refused(f"f: field {key} is {value!r}"):
-                parse_arm(to_json({**ARM._asdict(), key: value}), "f")
+            with self.subTest(key=key, value=value):
+                with self.refused(f"f: field {key} is {value!r}"):
+                    parse_arm(to_json({**ARM._asdict(), key: value}), "f")
         live = HIT._replace(how="live")
         with self.refused("field calls[1].how is 'live', none of 'hit', 'synthesized', 'miss'"):
             parse_ledger(to_json(LEDGER._replace(calls=(HIT, live))), "f")
@@ -1416,8 +1437,9 @@ class HandOvers(StoreCase):
 
     def test_a_value_of_another_class_is_no_hand_over(self) -> None:
         for value in (FACTS, HIT, SHOP, [1], "text"):
-            with self.assertRaises(TypeError):
-                to_json(value)
+            with self.subTest(value=value):
+                with self.assertRaises(TypeError):
+                    to_json(value)
 
 
 def random_value(kind: Any, rng: random.Random, **ready: Any) -> Any:
@@ -1461,7 +1483,8 @@ class Pins(StoreCase):
                 part.replace("\\", "/"),
                 part.replace("/", "\\"),
             ):
-                self.assertTrue(pin_holds(pin, answer), (pin, answer))
+                with self.subTest(pin=pin):
+                    self.assertTrue(pin_holds(pin, answer), (pin, answer))
             self.assertFalse(pin_holds(part + "\u2603", answer))
 
     def test_case_is_folded_as_unicode_does(self) -> None:
@@ -1483,8 +1506,12 @@ class Pins(StoreCase):
     def test_what_looks_the_same_is_the_same(self) -> None:
         word = "Café/Ångström"
         for one, other in itertools.product(("NFC", "NFD"), repeat=2):
-            pin, answer = unicodedata.normalize(one, word), unicodedata.normalize(other, f"see {word.lower()} there")
-            self.assertTrue(pin_holds(pin, answer))
+            with self.subTest(one=one, other=other):
+                pin, answer = (
+                    unicodedata.normalize(one, word),
+                    unicodedata.normalize(other, f"see {word.lower()} there"),
+                )
+                self.assertTrue(pin_holds(pin, answer))
         self.assertFalse(pin_holds("cafe", unicodedata.normalize("NFD", "café")))
 
     def test_a_pin_is_kept_without_the_spaces_around_it(self) -> None:
@@ -1522,7 +1549,8 @@ class Pins(StoreCase):
 
     def test_an_expression_that_only_looks_catastrophic_is_taken(self) -> None:
         for pin in (r"re:(?:\d+\.)+\d+", r"re:(a+)+$", "re:(x|x)+y"):
-            self.assertEqual(check_pin(pin), pin)
+            with self.subTest(pin=pin):
+                self.assertEqual(check_pin(pin), pin)
 
     def test_pins_that_a_change_makes_bad_are_not_written(self) -> None:
         self.store.save(SHOP, overwrite=False)
@@ -1648,8 +1676,9 @@ class Grading(unittest.TestCase):
         }
         told = {"complaint"}  # for the person to read; no evidence
         for what, kind in (("arm", Arm), ("claim", Claim), ("ledger", Ledger), ("child", Child)):
-            changed = {key for change in self.CHANGES[what] for key in change}
-            self.assertEqual(changed | (free if kind is Arm else set()), set(kind._fields) - told)
+            with self.subTest(what=what, kind=kind):
+                changed = {key for change in self.CHANGES[what] for key in change}
+                self.assertEqual(changed | (free if kind is Arm else set()), set(kind._fields) - told)
 
     def test_each_cause_has_a_text_of_its_own(self) -> None:
         def edit(value: Any, **change: Any) -> Any:
@@ -1678,8 +1707,9 @@ class Grading(unittest.TestCase):
             "is not about the same turn": (ARM, edit(LEDGER, turn="t9"), CLAIM, CHILD_ENDED),
         }
         for part, (arm, ledger, claim, child) in causes.items():
-            found = suspected(arm, ledger, claim, child)
-            self.assertEqual(sum(part in reason for reason in found), 1, (part, found))
+            with self.subTest(part=part, arm=arm):
+                found = suspected(arm, ledger, claim, child)
+                self.assertEqual(sum(part in reason for reason in found), 1, (part, found))
         self.assertEqual(len(set(causes)), 20)
 
 

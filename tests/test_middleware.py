@@ -248,8 +248,9 @@ class Replays(MiddlewareCase):
                 self.turn = self.host.start_turn("where?")
                 self.replay(kept, "" if kept else "gone")
                 for tool in TOOLS:
-                    for args in odd_args:
-                        self.assertIsInstance(self.host.call(self.turn, tool, args), str)
+                    with self.subTest(tool=tool):
+                        for args in odd_args:
+                            self.assertIsInstance(self.host.call(self.turn, tool, args), str)
         self.assertEqual(self.host.ran, [])
         self.assertEqual(self.host.raised, [])
 
@@ -352,8 +353,9 @@ class Replays(MiddlewareCase):
         self.assertEqual(ledger.sessions, (self.turn.session_id, "after the split"))
         self.bindings.drop_replay(replay.turn)
         for session in ledger.sessions:
-            late = self.host.start_turn("Review the conversation above", session_id=session, first=False)
-            self.assertEqual(self.host.call(late, "memory"), MISS)
+            with self.subTest(session=session):
+                late = self.host.start_turn("Review the conversation above", session_id=session, first=False)
+                self.assertEqual(self.host.call(late, "memory"), MISS)
         self.assertEqual(self.host.ran, [])
 
     def test_a_call_that_started_before_the_claim_is_found_out(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -15,7 +16,7 @@ import time
 import unittest
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Iterator
 from unittest import mock
 
 from tests.support import REPO, load_plugin
@@ -52,103 +53,101 @@ class WorkspaceTest(unittest.TestCase):
             with self.subTest(path=path):
                 self.assertEqual(workspace.relative(path), expected)
 
+    POSIX_PATHS: list[tuple[str, str | None]] = [
+        ("", ""),
+        (".", ""),
+        ("./", ""),
+        ("/home/jo/ws", ""),
+        ("/home/jo/ws/", ""),
+        ("a", "a"),
+        ("./a", "a"),
+        ("a/", "a"),
+        ("a//b", "a/b"),
+        ("a/./b/../c", "a/c"),
+        ("/home/jo/ws/a", "a"),
+        ("//home/jo//ws/a", "a"),
+        ("/home/jo/ws/../ws/a", "a"),
+        ("/data/ws/a", "a"),
+        ("/data/ws", ""),
+        ("../ws/a", "a"),
+        ("~/ws/a", "a"),
+        ("a/../../ws/b", "b"),
+        (" a ", " a "),
+        ("a\nb", "a\nb"),
+        ("~jo/x", "~jo/x"),
+        ("a\\b", "a\\b"),
+        ("C:\\x", "C:\\x"),
+        ("c:/x", "c:/x"),
+        ("A", "A"),
+        ("..", None),
+        ("../a", None),
+        ("a/../..", None),
+        ("/", None),
+        ("/home/jo/wsx", None),
+        ("/home/jo/WS/a", None),
+        ("/c/x", None),
+        ("//server/share/x", None),
+        ("~", None),
+        ("~/a", None),
+        ("a\0b", None),
+        ("/../home/jo/ws/a", "a"),
+    ]
+
     def test_posix_paths_mean_what_the_tools_there_take_them_for(self) -> None:
-        self.spellings(
-            [
-                ("", ""),
-                (".", ""),
-                ("./", ""),
-                ("/home/jo/ws", ""),
-                ("/home/jo/ws/", ""),
-                ("a", "a"),
-                ("./a", "a"),
-                ("a/", "a"),
-                ("a//b", "a/b"),
-                ("a/./b/../c", "a/c"),
-                ("/home/jo/ws/a", "a"),
-                ("//home/jo//ws/a", "a"),
-                ("/home/jo/ws/../ws/a", "a"),
-                ("/data/ws/a", "a"),
-                ("/data/ws", ""),
-                ("../ws/a", "a"),
-                ("~/ws/a", "a"),
-                ("a/../../ws/b", "b"),
-                (" a ", " a "),
-                ("a\nb", "a\nb"),
-                ("~jo/x", "~jo/x"),
-                ("a\\b", "a\\b"),
-                ("C:\\x", "C:\\x"),
-                ("c:/x", "c:/x"),
-                ("A", "A"),
-                ("..", None),
-                ("../a", None),
-                ("a/../..", None),
-                ("/", None),
-                ("/home/jo/wsx", None),
-                ("/home/jo/WS/a", None),
-                ("/c/x", None),
-                ("//server/share/x", None),
-                ("~", None),
-                ("~/a", None),
-                ("a\0b", None),
-                ("/../home/jo/ws/a", "a"),
-            ],
-            LINUX,
-        )
+        self.spellings(self.POSIX_PATHS, LINUX)
+
+    WINDOWS_PATHS: list[tuple[str, str | None]] = [
+        ("", ""),
+        (".\\", ""),
+        ("C:\\Users\\Jo\\ws", ""),
+        ("c:/users/jo/ws/", ""),
+        ("a", "a"),
+        (".\\a", "a"),
+        ("a\\b", "a/b"),
+        ("a/b\\..\\c", "a/c"),
+        ("A\\B", "A/B"),
+        ("C:\\Users\\Jo\\ws\\a", "a"),
+        ("c:/x/../users/JO/ws/a", "a"),
+        ("/c/Users/Jo/ws/a", "a"),
+        ("/cygdrive/c/Users/Jo/ws/a", "a"),
+        ("/mnt/c/Users/Jo/ws/a", "a"),
+        ("\\\\?\\C:\\Users\\Jo\\ws\\a", "a"),
+        ("//?/c:/users/jo/ws/a", "a"),
+        ("D:\\real\\ws\\a", "a"),
+        ("/d/REAL/ws/a", "a"),
+        ("\\Users\\Jo\\ws\\a", "a"),
+        ("C:a", "a"),
+        ("..\\WS\\a", "a"),
+        ("~\\ws\\a", "a"),
+        ("~/ws/a", "a"),
+        ("a.", "a"),
+        ("a. .", "a"),
+        ("a \\b", "a/b"),
+        ("a\\\\b\\", "a/b"),
+        ("..", None),
+        ("..\\a", None),
+        ("C:\\", None),
+        ("D:\\x", None),
+        ("E:a", None),
+        ("/home/jo", None),
+        ("\\\\server\\share\\Users\\Jo\\ws\\a", None),
+        ("\\\\?\\UNC\\server\\share\\a", None),
+        ("\\c\\Users\\Jo\\ws\\a", None),
+        ("a.txt:stream", None),
+        ("a.txt::$DATA", None),
+        ("nul", None),
+        ("x\\CON", None),
+        ("aux.txt", None),
+        ("com1", None),
+        ("LPT9.log", None),
+        ("...", None),
+        ("a\0", None),
+        ("console.txt", "console.txt"),
+        ("auxiliary", "auxiliary"),
+    ]
 
     def test_windows_paths_mean_what_windows_takes_them_for(self) -> None:
-        self.spellings(
-            [
-                ("", ""),
-                (".\\", ""),
-                ("C:\\Users\\Jo\\ws", ""),
-                ("c:/users/jo/ws/", ""),
-                ("a", "a"),
-                (".\\a", "a"),
-                ("a\\b", "a/b"),
-                ("a/b\\..\\c", "a/c"),
-                ("A\\B", "A/B"),
-                ("C:\\Users\\Jo\\ws\\a", "a"),
-                ("c:/x/../users/JO/ws/a", "a"),
-                ("/c/Users/Jo/ws/a", "a"),
-                ("/cygdrive/c/Users/Jo/ws/a", "a"),
-                ("/mnt/c/Users/Jo/ws/a", "a"),
-                ("\\\\?\\C:\\Users\\Jo\\ws\\a", "a"),
-                ("//?/c:/users/jo/ws/a", "a"),
-                ("D:\\real\\ws\\a", "a"),
-                ("/d/REAL/ws/a", "a"),
-                ("\\Users\\Jo\\ws\\a", "a"),
-                ("C:a", "a"),
-                ("..\\WS\\a", "a"),
-                ("~\\ws\\a", "a"),
-                ("~/ws/a", "a"),
-                ("a.", "a"),
-                ("a. .", "a"),
-                ("a \\b", "a/b"),
-                ("a\\\\b\\", "a/b"),
-                ("..", None),
-                ("..\\a", None),
-                ("C:\\", None),
-                ("D:\\x", None),
-                ("E:a", None),
-                ("/home/jo", None),
-                ("\\\\server\\share\\Users\\Jo\\ws\\a", None),
-                ("\\\\?\\UNC\\server\\share\\a", None),
-                ("\\c\\Users\\Jo\\ws\\a", None),
-                ("a.txt:stream", None),
-                ("a.txt::$DATA", None),
-                ("nul", None),
-                ("x\\CON", None),
-                ("aux.txt", None),
-                ("com1", None),
-                ("LPT9.log", None),
-                ("...", None),
-                ("a\0", None),
-                ("console.txt", "console.txt"),
-                ("auxiliary", "auxiliary"),
-            ],
-            WINDOWS,
-        )
+        self.spellings(self.WINDOWS_PATHS, WINDOWS)
 
     def test_a_share_can_be_the_root(self) -> None:
         share = Workspace(r"\\Server\Share\ws", windows=True, fold_case=True)
@@ -180,8 +179,9 @@ class WorkspaceTest(unittest.TestCase):
 
     def test_what_is_no_string_is_outside(self) -> None:
         for value in (None, 3, ["a"], {"a": 1}, b"a", True):
-            self.assertIsNone(LINUX.relative(value))
-            self.assertIsInstance(LINUX.canonical(value), str)
+            with self.subTest(value=value):
+                self.assertIsNone(LINUX.relative(value))
+                self.assertIsInstance(LINUX.canonical(value), str)
 
     def test_case_counts_only_where_the_file_system_says_so(self) -> None:
         strict = Workspace(r"C:\Ws", windows=True)
@@ -719,8 +719,9 @@ class TerminalTest(unittest.TestCase):
 
     def test_windows_commands_are_the_same_in_any_case(self) -> None:
         for command in ("DIR", "Type a.txt", "LS", "Rg foo", "GIT log"):
-            self.assertIsNone(self.verdict(command, True), command)
-            self.assertEqual(self.verdict(command), "not in the list", command)
+            with self.subTest(command=command):
+                self.assertIsNone(self.verdict(command, True), command)
+                self.assertEqual(self.verdict(command), "not in the list", command)
         self.assertIsNotNone(self.verdict("RG --pre x y", True))
 
     def test_no_operator_hides_anywhere_in_a_plain_command(self) -> None:
@@ -735,48 +736,51 @@ class TerminalTest(unittest.TestCase):
                     continue  # an escaped blank joins two words, and is harmless
                 self.assertIsNotNone(self.verdict(" ".join(words)))
 
+    FOREGROUND: tuple[dict[str, Any], ...] = (
+        {"background": False},
+        {"pty": False},
+        {"timeout": 30},
+        {"timeout": "30"},
+        {"timeout": None},
+        {"workdir": "/tmp/x y"},
+        {"cwd": "c:/x"},
+        {"notify_on_complete": False},
+        {"timeout": 600},
+        {"watch_patterns": []},
+        {"heartbeat": 0},
+        {"persist_on_release": False},
+        {"new": None},
+    )
+    NOT_FOREGROUND: tuple[dict[str, Any], ...] = (
+        {"background": True},
+        {"background": "true"},
+        {"background": "false"},
+        {"pty": True},
+        {"pty": 1},
+        {"notify_on_complete": True},
+        {"watch_patterns": ["x"]},
+        {"notify": True},
+        {"notify": ["x"]},
+        {"heartbeat": 60},
+        {"persist_on_release": True},
+        {"timeout": 601},
+        {"timeout": "x"},
+        {"timeout": [1]},
+        {"timeout": -1},
+        {"workdir": "/x; rm y"},
+        {"workdir": "$(x)"},
+        {"workdir": 1},
+        {"workdir": "a\nb"},
+        {"stdin": "x"},
+        {"env": {"A": "b"}},
+        {"timeout": float("nan")},
+    )
+
     def test_only_a_plain_foreground_run_is_kept(self) -> None:
-        for more in (
-            {"background": False},
-            {"pty": False},
-            {"timeout": 30},
-            {"timeout": "30"},
-            {"timeout": None},
-            {"workdir": "/tmp/x y"},
-            {"cwd": "c:/x"},
-            {"notify_on_complete": False},
-            {"timeout": 600},
-            {"watch_patterns": []},
-            {"heartbeat": 0},
-            {"persist_on_release": False},
-            {"new": None},
-        ):
-            self.assertIsNone(self.verdict("ls", **more), more)
-        for more in (
-            {"background": True},
-            {"background": "true"},
-            {"background": "false"},
-            {"pty": True},
-            {"pty": 1},
-            {"notify_on_complete": True},
-            {"watch_patterns": ["x"]},
-            {"notify": True},
-            {"notify": ["x"]},
-            {"heartbeat": 60},
-            {"persist_on_release": True},
-            {"timeout": 601},
-            {"timeout": "x"},
-            {"timeout": [1]},
-            {"timeout": -1},
-            {"workdir": "/x; rm y"},
-            {"workdir": "$(x)"},
-            {"workdir": 1},
-            {"workdir": "a\nb"},
-            {"stdin": "x"},
-            {"env": {"A": "b"}},
-            {"timeout": float("nan")},
-        ):
-            self.assertEqual(self.verdict("ls", **more), "not a plain foreground run", more)
+        for rows, verdict in ((self.FOREGROUND, None), (self.NOT_FOREGROUND, "not a plain foreground run")):
+            for more in rows:
+                with self.subTest(more=more):
+                    self.assertEqual(self.verdict("ls", **more), verdict)
 
     def test_arguments_of_any_shape_get_a_verdict(self) -> None:
         for args in (
@@ -790,7 +794,8 @@ class TerminalTest(unittest.TestCase):
             {"cmd": "ls"},
             {"command": b"ls"},
         ):
-            self.assertEqual(snapshot.terminal_verdict(args), "no command")
+            with self.subTest(args=args):
+                self.assertEqual(snapshot.terminal_verdict(args), "no command")
         self.assertIsNotNone(snapshot.terminal_verdict({1: 2, "command": "ls"}))
 
     def test_a_very_long_command_is_judged_quickly(self) -> None:
@@ -805,11 +810,11 @@ class TerminalTest(unittest.TestCase):
         pieces = ["a", "-b", " ", "  ", "'x y'", '"x y"', "\\ ", '\\"', "''", '"\\\\"', '"a\\b"', "\\|", "=", "#", "~x"]
         rng = random.Random(3)
         commands = ["cat " + "".join(rng.choice(pieces) for _ in range(rng.randint(1, 7))) for _ in range(300)]
-        kept = [command for command in commands if snapshot._words(command, False) is not None]
+        kept = [command for command in commands if snapshot.split_command(command, False) is not None]
         script = "\n".join(f"printf '%s\\0' {command}; printf '\\1'" for command in kept)
         output = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout.decode()
         for command, words in zip(kept, output.split("\1")):
-            mine = "".join(word.text + "\0" for word in snapshot._words(command, False))
+            mine = "".join(word.text + "\0" for word in snapshot.split_command(command, False))
             self.assertEqual(mine, words, command)
         self.assertGreater(len(kept), 100)
 
@@ -905,7 +910,8 @@ class KeepTest(unittest.TestCase):
     def test_what_is_not_kept_takes_no_room(self) -> None:
         rules = filled(TURN_LIMIT - 10)
         for tool, result in (("write_file", "x" * 10), ("read_file", "x" * 11), ("read_file", {1, 2})):
-            self.assertIsNotNone(rules.judge(tool, {}, result))
+            with self.subTest(tool=tool, result=result):
+                self.assertIsNotNone(rules.judge(tool, {}, result))
         self.assertIsNone(rules.judge("read_file", {}, "x" * 10))
 
     def test_results_that_json_cannot_hold_are_not_kept(self) -> None:
@@ -1266,7 +1272,8 @@ class NamedFilesTest(unittest.TestCase):
             {"total_count": 2, "counts": {"./a": 1, "/data/ws/b/c": 2}},
             json.dumps({"files": ["a", "b/c"]}) + "\n\n[Hint: Results truncated.]",
         ):
-            self.assertEqual(self.names(search(result)), ["a", "b/c"], result)
+            with self.subTest(result=result):
+                self.assertEqual(self.names(search(result)), ["a", "b/c"], result)
 
     def test_reads_come_first_and_every_file_once(self) -> None:
         self.assertEqual(
@@ -1580,8 +1587,9 @@ class SnapshotTest(unittest.TestCase):
         os.symlink("real", os.path.join(self.root, "link"))
         os.symlink("link/a", os.path.join(self.root, "b"))
         for by_name in (False, True):
-            with self.walking(by_name):
-                self.assertEqual(set(self.take("link/a", "b", "real/a").files), {"link/a", "b", "real/a"})
+            with self.subTest(by_name=by_name):
+                with self.walking(by_name):
+                    self.assertEqual(set(self.take("link/a", "b", "real/a").files), {"link/a", "b", "real/a"})
 
     @POSIX_ONLY
     def test_an_ordinary_link_to_a_skipped_file_is_skipped(self) -> None:
@@ -1590,10 +1598,11 @@ class SnapshotTest(unittest.TestCase):
         for name, target in (("a", ".env"), ("b", "d/id_rsa"), ("c", ".h")):
             os.symlink(target, os.path.join(self.root, name))
         for by_name in (False, True):
-            with self.walking(by_name):
-                self.assertEqual(
-                    self.take("a", "b", "c/x").skipped_paths, {"a": "hidden", "b": "secret name", "c/x": "hidden"}
-                )
+            with self.subTest(by_name=by_name):
+                with self.walking(by_name):
+                    self.assertEqual(
+                        self.take("a", "b", "c/x").skipped_paths, {"a": "hidden", "b": "secret name", "c/x": "hidden"}
+                    )
         os.symlink("config.yaml", os.path.join(self.root, "e"))
         self.assertEqual(self.take("e", redact=redactor(lambda text, strict: str(strict))).files["e"].text, "True")
 
@@ -1606,26 +1615,30 @@ class SnapshotTest(unittest.TestCase):
     @POSIX_ONLY
     def test_a_file_swapped_for_a_link_before_it_is_opened_is_not_read(self) -> None:
         for by_name in (False, True):
-            self.write("a", "plain")
-            Path(self.outside).write_text("secret")
-            with self.walking(by_name), self.before_open("a", lambda full: swap(full, self.outside)):
-                self.assertEqual(self.take("a").files, {})
-            os.remove(os.path.join(self.root, "a"))
+            with self.subTest(by_name=by_name):
+                self.write("a", "plain")
+                Path(self.outside).write_text("secret")
+                with self.walking(by_name), self.before_open("a", lambda full: swap(full, self.outside)) as opened:
+                    self.assertEqual(self.take("a").files, {})
+                self.assertEqual([os.path.isabs(path) for path in opened], [by_name])
+                os.remove(os.path.join(self.root, "a"))
 
     @POSIX_ONLY
     def test_a_folder_swapped_for_a_link_before_its_file_is_opened_is_not_read(self) -> None:
         os.mkdir(self.outside)
         Path(self.outside, "a").write_text("secret")
         for by_name in (False, True):
-            self.write("d/a", "plain")
+            with self.subTest(by_name=by_name):
+                self.write("d/a", "plain")
 
-            def move(full: str) -> None:
-                shutil.rmtree(os.path.join(self.root, "d"))
-                os.symlink(self.outside, os.path.join(self.root, "d"))
+                def move(full: str) -> None:
+                    shutil.rmtree(os.path.join(self.root, "d"))
+                    os.symlink(self.outside, os.path.join(self.root, "d"))
 
-            with self.walking(by_name), self.before_open("a", move):
-                self.assertEqual(self.take("d/a").files, {})
-            os.remove(os.path.join(self.root, "d"))
+                with self.walking(by_name), self.before_open("a", move) as opened:
+                    self.assertEqual(self.take("d/a").files, {})
+                self.assertEqual([os.path.isabs(path) for path in opened], [by_name])
+                os.remove(os.path.join(self.root, "d"))
 
     @POSIX_ONLY
     def test_a_file_swapped_for_another_before_it_is_opened_is_not_read(self) -> None:
@@ -1635,8 +1648,9 @@ class SnapshotTest(unittest.TestCase):
         def replace(full: str) -> None:
             os.replace(os.path.join(self.root, "b"), os.path.join(self.root, "a"))
 
-        with self.before_open("a", replace):
+        with self.before_open("a", replace) as opened:
             self.skips("changed while read", "a")
+        self.assertEqual(len(opened), 1)
 
     @POSIX_ONLY
     def test_a_file_swapped_for_a_pipe_does_not_block(self) -> None:
@@ -1646,8 +1660,9 @@ class SnapshotTest(unittest.TestCase):
             os.remove(os.path.join(self.root, "a"))
             os.mkfifo(os.path.join(self.root, "a"))
 
-        with self.before_open("a", replace):
+        with self.before_open("a", replace) as opened:
             self.assertEqual(self.take("a", seconds=5).files, {})
+        self.assertEqual(len(opened), 1)
 
     def test_a_file_that_grows_while_it_is_read_is_not_kept(self) -> None:
         full = self.write("a", "x" * 100)
@@ -1747,12 +1762,12 @@ class SnapshotTest(unittest.TestCase):
     # what the cases above share
 
     def walking(self, by_name: bool) -> Any:
-        """Let folders be read as on platforms that cannot open relative to a folder."""
-        real = snapshot._Folder
-        return mock.patch.object(snapshot, "_Folder", lambda root, fold: real(root, fold, by_name))
+        """Let this be a platform that cannot open relative to a folder."""
+        return mock.patch.object(os, "supports_dir_fd", frozenset()) if by_name else contextlib.nullcontext()
 
-    def before_open(self, name: str, act: Callable[[str], None]) -> Any:
-        """Do something between the check and the opening of a file of this name, once."""
+    @contextlib.contextmanager
+    def before_open(self, name: str, act: Callable[[str], None]) -> Iterator[list[str]]:
+        """Do something between the check and the opening of a file of this name, once; tell by which path."""
         real, done = os.open, []
 
         def opening(path: Any, flags: int, *rest: Any, **more: Any) -> int:
@@ -1761,7 +1776,9 @@ class SnapshotTest(unittest.TestCase):
                 act(path if os.path.isabs(path) else os.path.join(self.root, path))
             return real(path, flags, *rest, **more)
 
-        return mock.patch.object(os, "open", opening)
+        able = {*os.supports_dir_fd, opening} if real in os.supports_dir_fd else os.supports_dir_fd
+        with mock.patch.object(os, "open", opening), mock.patch.object(os, "supports_dir_fd", able):
+            yield done
 
 
 def swap(full: str, target: str) -> None:
@@ -1851,8 +1868,9 @@ class SecretsTableTest(unittest.TestCase):
         source = (REPO / "tests" / "lanes" / "secrets_probe.py").read_text("utf-8")
         self.assertEqual(len(planted), 9)
         for line, secret in planted.values():
-            self.assertIn(secret, line)
-            self.assertNotIn(secret, source)
+            with self.subTest(line=line, secret=secret):
+                self.assertIn(secret, line)
+                self.assertNotIn(secret, source)
 
     def test_without_hermes_every_planted_secret_is_skipped(self) -> None:
         with mock.patch.dict(sys.modules, {"agent": None, "agent.redact": None}):

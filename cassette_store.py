@@ -27,7 +27,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Callable, Iterator, Literal, Mapping, NamedTuple, Sequence, TypeVar, get_args, get_origin
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 #: Results over this many bytes of UTF-8 are not kept.
 RESULT_LIMIT = 2 * 1024 * 1024
@@ -231,8 +231,8 @@ class RecordingState(NamedTuple):
 
 
 #: How a call of a replayed turn can be answered.
-How = Literal["hit", "synthesized", "miss"]
-HOWS: tuple[How, ...] = get_args(How)
+_How = Literal["hit", "synthesized", "miss"]
+HOWS: tuple[_How, ...] = get_args(_How)
 
 
 class Answered(NamedTuple):
@@ -245,7 +245,7 @@ class Answered(NamedTuple):
 
     tool: str
     args: Any
-    how: How
+    how: _How
     recorded: int | None = None
     repeat: int = 1
     reason: str = ""
@@ -1045,7 +1045,7 @@ def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _patiently(action: Callable[[], T]) -> T:
+def _patiently(action: Callable[[], _T]) -> _T:
     """Do it; on Windows, where an open file cannot be replaced, try for a second."""
     for _ in range(50 if WINDOWS else 0):
         try:

@@ -343,7 +343,7 @@ _CURLY = "[\u2018-\u201f]"
 _LOOSE_WORDS = r"[\s'\",]+"
 
 
-class Word(NamedTuple):
+class _Word(NamedTuple):
     """One word of a command: as typed, as the program gets it, and whether the
     shell may turn it into something that starts with a dash."""
 
@@ -464,12 +464,12 @@ def _command_reason(command: str, windows: bool) -> str | None:
     return None
 
 
-def split_command(command: str, windows: bool) -> list[Word] | None:
+def split_command(command: str, windows: bool) -> list[_Word] | None:
     """Split one simple command; None when it is anything more than that."""
     if windows and re.search(_CURLY, command):
         return None
     pieces, blanks = re.compile(_WINDOWS_PIECE if windows else _POSIX_PIECE), re.compile(_BLANKS)
-    words: list[Word] = []
+    words: list[_Word] = []
     position = blanks.match(command).end()  # type: ignore[union-attr]
     while position < len(command):
         word = _next_word(command, position, pieces)
@@ -482,14 +482,14 @@ def split_command(command: str, windows: bool) -> list[Word] | None:
     return words
 
 
-def _next_word(command: str, start: int, pieces: re.Pattern[str]) -> Word:
+def _next_word(command: str, start: int, pieces: re.Pattern[str]) -> _Word:
     """Read the word at `start`, "" when there is none."""
     texts: list[str] = []
     end, wild = start, False
     while True:
         piece = pieces.match(command, end)
         if piece is None:
-            return Word(command[start:end], "".join(texts), wild)
+            return _Word(command[start:end], "".join(texts), wild)
         if piece[0] in ("*", "?", "["):
             head = "".join(texts[:1])
             wild = wild or not head or head.startswith("-")
@@ -509,7 +509,7 @@ def _unquoted(piece: str) -> str:
     return inner if piece[0] == "'" else re.sub(r"\\([\\\"$`])", r"\1", inner)
 
 
-def _git_reason(words: list[Word]) -> str | None:
+def _git_reason(words: list[_Word]) -> str | None:
     # The other options before the command choose a repository, a
     # configuration or a program to run.
     if words and words[0].text == "--no-pager":
@@ -519,7 +519,7 @@ def _git_reason(words: list[Word]) -> str | None:
     return _acting_reason(words[1:], _git_acts)
 
 
-def _acting_reason(words: list[Word], acts: Callable[[str], bool]) -> str | None:
+def _acting_reason(words: list[_Word], acts: Callable[[str], bool]) -> str | None:
     """Judge every word, also after `--`: an option may have taken that as its value."""
     if any(acts(word.text) for word in words):
         return NotKept.ACTS

@@ -9,11 +9,9 @@ import unittest
 from typing import Any, Callable
 from unittest import mock
 
-from tests.support import FakeHost, load_plugin
+from tests.support import FakeHost
 
-load_plugin()
-from session_cassettes import middleware  # noqa: E402
-from session_cassettes.cassette_store import (  # noqa: E402
+from session_cassettes.cassette_store import (
     CALL_LIMIT,
     REPLAY_LIMIT,
     Arm,
@@ -25,8 +23,8 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Snapshot,
     SnapshotFile,
 )
-from session_cassettes.middleware import MISS, Bindings, Recording, Replay, call_key  # noqa: E402
-from session_cassettes.snapshot import Workspace  # noqa: E402
+from session_cassettes.middleware import MISS, SEEN_LIMIT, Bindings, Recording, Replay, call_key
+from session_cassettes.snapshot import Workspace
 
 FACTS = Facts("1.0.0", "f" * 64, 1, False, "0.19.0")
 ARM = Arm("a" * 24, "run", "shop", "where?", "process", 0.0, 900.0, "1.0.0", "f" * 64)
@@ -134,14 +132,13 @@ class PassingThrough(MiddlewareCase):
         self.assertEqual(len(self.host.ran), 2)
 
     def test_only_a_bounded_number_of_turns_is_remembered(self) -> None:
-        with mock.patch.object(middleware, "SEEN_LIMIT", 3):
-            for number in range(10):
-                self.host.call(self.turn, "x", turn_id=f"turn-{number}")
-        for number in (0, 6, 7, 8, 9):
+        for number in range(SEEN_LIMIT + 7):
+            self.host.call(self.turn, "x", turn_id=f"turn-{number}")
+        for number, live in ((0, 0), (6, 0), (7, 1), (SEEN_LIMIT + 6, 1)):
             with self.subTest(number=number):
                 late = Replay(ARM, f"turn-{number}", f"session-{number}", "m", FACTS, None, None)
                 self.bindings.replay(late)
-                self.assertEqual(late.finish("", "x").live, int(number > 6))
+                self.assertEqual(late.finish("", "x").live, live)
 
     def test_other_sessions_run_their_tools_while_one_is_replayed(self) -> None:
         self.replay(cassette())

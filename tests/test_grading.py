@@ -1,0 +1,212 @@
+"""Grading: what a run's evidence must hold for a verdict, and what makes it INVALID."""
+
+from __future__ import annotations
+
+import itertools
+import unittest
+from typing import Any, Sequence
+
+from tests.test_cassette_store import ARM, CLAIM, FACTS, HIT, LEDGER
+
+from session_cassettes.cassette_store import (
+    EXIT_CODES,
+    Answered,
+    Arm,
+    Child,
+    Claim,
+    Ledger,
+    describe_path,
+    doubts,
+    grade,
+    pin_holds,
+)
+
+
+CHILD_ENDED = Child(0, False, "s2", "auth.py on 8080")
+
+
+def same(printed: str, answer: str) -> bool:
+    return printed == answer
+
+
+def held(pins: Sequence[str], ledger: Ledger) -> dict[str, bool]:
+    return {pin: pin_holds(pin, ledger.answer) for pin in pins}
+
+
+def suspected(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child) -> list[str]:
+    return doubts(arm, ledger, claim, child, ledger is not None and same(child.printed, ledger.answer))
+
+
+class Grading(unittest.TestCase):
+    def test_invalid_beats_fail_beats_diverged_beats_pass(self) -> None:
+        miss = Answered("terminal", {}, "miss")
+        for invalid, failing, missing in itertools.product((False, True), repeat=3):
+            ledger = LEDGER._replace(calls=(HIT, miss) if missing else (HIT,))
+            pins = ("auth.py", "9090") if failing else ("auth.py",)
+            verdict = grade(held(pins, ledger), 7, ledger, ["a doubt"] if invalid else [])
+            expected = "INVALID" if invalid else "FAIL" if failing else "DIVERGED" if missing else "PASS"
+            with self.subTest(expected=expected):
+                self.assertEqual(verdict.result, expected)
+                self.assertEqual(verdict.exit_code, {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}[expected])
+                self.assertEqual(verdict.pins, tuple((pin, pin == "auth.py") for pin in pins))
+                self.assertEqual(verdict.misses, (miss,) if missing else ())
+                self.assertEqual(verdict.reasons, ("a doubt",) if invalid else ())
+
+    def test_nothing_pinned_and_nothing_known_never_pass(self) -> None:
+        self.assertEqual(grade({}, 7, LEDGER, []).result, "FAIL")
+        verdict = grade({"a": False}, 7, None, [])
+        self.assertEqual((verdict.result, len(verdict.reasons)), ("INVALID", 1))
+        odd = LEDGER._replace(calls=(HIT._replace(how="live"),))
+        self.assertEqual(grade({"auth.py": True}, 7, odd, []).result, "DIVERGED")
+        self.assertNotIn(2, EXIT_CODES.values())
+
+    def test_perfect_evidence_leaves_no_doubt(self) -> None:
+        self.assertEqual(suspected(ARM, LEDGER, CLAIM, CHILD_ENDED), [])
+
+    CHANGES: dict[str, tuple[dict[str, Any], ...]] = {
+        "arm": ({"id": "a2"}, {"plugin": "2"}, {"fingerprint": "0"}, {"fingerprint": ""}),
+        "claim": (
+            {"arm": "a2"},
+            {"session": "s9"},
+            {"session": ""},
+            {"turn": "t9"},
+            {"model": "m"},
+            {"error": "why"},
+            {"facts": FACTS._replace(yolo=True)},
+            {"facts": FACTS._replace(plugin="2")},
+            {"facts": FACTS._replace(fingerprint="0")},
+            {"facts": FACTS._replace(pid=1)},
+            {"facts": FACTS._replace(hermes="0")},
+        ),
+        "ledger": (
+            {"arm": "a2"},
+            {"turn": ""},
+            {"sessions": ()},
+            {"sessions": ("",)},
+            {"sessions": ("s1",)},
+            {"sessions": ("s2",)},
+            {"model": ""},
+            {"answer": ""},
+            {"answer": " \n"},
+            {"answer": "other"},
+            {"live": 1},
+            {"live": 2},
+            {"live": -1},
+            {"finished": False},
+            {"truncated": True},
+            {"evicted": True},
+            {"errors": ("KeyError",)},
+            {"calls": (HIT._replace(how="live"),)},
+            {"facts": FACTS._replace(yolo=True)},
+            {"facts": FACTS._replace(pid=1)},
+        ),
+        "child": (
+            {"code": 1},
+            {"code": -9},
+            {"code": None},
+            {"timed_out": True},
+            {"session": ""},
+            {"session": "s9"},
+            {"printed": ""},
+            {"printed": "other"},
+        ),
+    }
+
+    def test_any_single_change_of_the_evidence_makes_the_run_invalid(self) -> None:
+        whole = {"arm": ARM, "claim": CLAIM, "ledger": LEDGER, "child": CHILD_ENDED}
+        for what, changes in self.CHANGES.items():
+            for change in changes:
+                with self.subTest(what=what, change=change):
+                    self.check_invalid({**whole, what: whole[what]._replace(**change)})
+        for what in ("claim", "ledger"):
+            self.check_invalid({**whole, what: None})
+
+    def check_invalid(self, evidence: dict[str, Any]) -> None:
+        reasons = suspected(evidence["arm"], evidence["ledger"], evidence["claim"], evidence["child"])
+        self.assertTrue(reasons)
+        for reason in reasons:
+            self.assertTrue(reason.isprintable() and reason)
+        self.assertEqual(grade({"auth.py": True}, 7, evidence["ledger"], reasons).result, "INVALID")
+
+    def test_every_field_of_the_evidence_is_changed_above(self) -> None:
+        free = {
+            "kind",
+            "name",
+            "request",
+            "hosting",
+            "created",
+            "timeout",
+            "folder",
+            "cassette_sha",
+            "overwrite",
+            "rg_major",
+        }
+        told = {"complaint"}  # for the person to read; no evidence
+        for what, kind in (("arm", Arm), ("claim", Claim), ("ledger", Ledger), ("child", Child)):
+            with self.subTest(what=what, kind=kind):
+                changed = {key for change in self.CHANGES[what] for key in change}
+                self.assertEqual(changed | (free if kind is Arm else set()), set(kind._fields) - told)
+
+    def test_each_cause_has_a_text_of_its_own(self) -> None:
+        def edit(value: Any, **change: Any) -> Any:
+            return value._replace(**change)
+
+        causes = {
+            "no session claimed": (ARM, None, None, CHILD_ENDED),
+            "2 tool calls of the turn ran live before": (ARM, edit(LEDGER, live=2), CLAIM, CHILD_ENDED),
+            "left no record": (ARM, None, CLAIM, CHILD_ENDED),
+            "record of the tool calls is unfinished": (ARM, edit(LEDGER, finished=False), CLAIM, CHILD_ENDED),
+            "printed no session id": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, session="")),
+            "names no session": (ARM, edit(LEDGER, sessions=()), edit(CLAIM, session=""), CHILD_ENDED),
+            "printed session s9": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, session="s9")),
+            "no final answer": (ARM, edit(LEDGER, answer=""), CLAIM, CHILD_ENDED),
+            "printed another answer": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, printed="x")),
+            "exited with status 3": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, code=3)),
+            "did not end in time": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, timed_out=True, code=-9)),
+            "could not be started": (ARM, LEDGER, CLAIM, edit(CHILD_ENDED, code=None)),
+            "failed to load": (ARM, LEDGER, edit(CLAIM, error="the cassette failed to load: x"), CHILD_ENDED),
+            "internal error: KeyError": (ARM, edit(LEDGER, errors=("KeyError",)), CLAIM, CHILD_ENDED),
+            "more than 5,000 tool calls": (ARM, edit(LEDGER, truncated=True), CLAIM, CHILD_ENDED),
+            "more than 16 unfinished replays": (ARM, edit(LEDGER, evicted=True), CLAIM, CHILD_ENDED),
+            "belongs to another run": (edit(ARM, id="a2"), LEDGER, CLAIM, CHILD_ENDED),
+            "other plugin code": (edit(ARM, plugin="2"), LEDGER, CLAIM, CHILD_ENDED),
+            "HERMES_YOLO_MODE": (ARM, LEDGER, edit(CLAIM, facts=edit(FACTS, yolo=True)), CHILD_ENDED),
+            "is not about the same turn": (ARM, edit(LEDGER, turn="t9"), CLAIM, CHILD_ENDED),
+        }
+        for part, (arm, ledger, claim, child) in causes.items():
+            with self.subTest(part=part, arm=arm):
+                found = suspected(arm, ledger, claim, child)
+                self.assertEqual(sum(part in reason for reason in found), 1, (part, found))
+        self.assertEqual(len(set(causes)), 20)
+
+
+class Paths(unittest.TestCase):
+    def calls(self, *hows: Any) -> list[Answered]:
+        return [Answered("t", {}, "hit", how) if isinstance(how, int) else Answered("t", {}, how) for how in hows]
+
+    def test_the_two_paths_of_the_readme_read_as_there(self) -> None:
+        self.assertEqual(
+            describe_path(self.calls(3, "synthesized"), 7),
+            "2 calls: 1 hit, 1 synthesized, 0 miss; subset of recording, in order (7 recorded)",
+        )
+        self.assertEqual(
+            describe_path(self.calls("miss"), 7), "1 call: 0 hit, 0 synthesized, 1 miss; no recorded call reused"
+        )
+
+    def test_order_and_wholeness_are_told(self) -> None:
+        for hows, recorded, part in (
+            ((0, 1, 2), 3, "the recording's own path (3 recorded)"),
+            ((0, 1), 3, "subset of recording, in order"),
+            ((1, 0), 3, "subset of recording, in another order"),
+            ((0, 0, 2), 3, "subset of recording, in order"),
+            ((0, "miss"), 2, "subset of recording, in order"),
+            ((), 0, "0 calls: 0 hit, 0 synthesized, 0 miss; no recorded call reused"),
+            ((2, 1, 0), 3, "in another order (3 recorded)"),
+            ((0, 1, "synthesized"), 2, "subset of recording, in order"),
+        ):
+            with self.subTest(hows=hows):
+                self.assertIn(part, describe_path(self.calls(*hows), recorded))
+
+
+if __name__ == "__main__":
+    unittest.main()

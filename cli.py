@@ -71,6 +71,27 @@ from .hooks import (
 )
 from .snapshot import hermes_redactor
 
+__all__ = [
+    "Command",
+    "DEFAULT_TIMEOUT",
+    "ERROR",
+    "INTERRUPTED",
+    "SESSION_COMMANDS",
+    "SHELL_COMMANDS",
+    "Screen",
+    "add_arguments",
+    "chat_arguments",
+    "child_environment",
+    "complaint",
+    "find_hermes",
+    "hold_pins",
+    "main",
+    "quote",
+    "ripgrep_major",
+    "slash",
+    "verdict_text",
+]
+
 #: Seconds a replay or a recording may take unless `--timeout` says otherwise.
 DEFAULT_TIMEOUT = 900.0
 #: Seconds a gateway may take to answer a ping.

@@ -49,6 +49,27 @@ from .middleware import Bindings, Recording, Replay, LiveCall
 from .snapshot import KeepRules, NotKept, SkipReason, Workspace, hermes_redactor, take_snapshot
 from .synth_search import learn_search
 
+__all__ = [
+    "ARM_LIFETIME",
+    "Plugin",
+    "RECORD_VARIABLE",
+    "RUN_VARIABLE",
+    "SNAPSHOT_SECONDS",
+    "arm_session",
+    "check_recordable",
+    "check_replayable",
+    "data_dir",
+    "find_ripgrep",
+    "hermes_config",
+    "hermes_version",
+    "judge_calls",
+    "make_cassette",
+    "plugin_facts",
+    "refuse_foreign_runtime",
+    "same_answer",
+    "yolo_set",
+]
+
 log = logging.getLogger(__name__)
 
 PLUGIN = "session-cassettes"

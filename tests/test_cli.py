@@ -460,11 +460,11 @@ class Running(CliCase):
 
     def test_runtimes_that_run_their_own_tools_are_refused(self) -> None:
         with self.assertRaises(CassetteError):
-            cli.refuse_foreign_runtime("copilot-acp", {})
+            hooks.refuse_foreign_runtime("copilot-acp", {})
         with self.assertRaises(CassetteError):
-            cli.refuse_foreign_runtime(None, {"model": {"provider": "github-copilot-acp"}})
-        cli.refuse_foreign_runtime("openrouter", {"model": {"provider": "copilot-acp"}})
-        cli.refuse_foreign_runtime(None, {"model": "some-name"})
+            hooks.refuse_foreign_runtime(None, {"model": {"provider": "github-copilot-acp"}})
+        hooks.refuse_foreign_runtime("openrouter", {"model": {"provider": "copilot-acp"}})
+        hooks.refuse_foreign_runtime(None, {"model": "some-name"})
         for config in (
             {"model": {"provider": "openai", "openai_runtime": "codex_app_server"}},
             {"model": {"base_url": "acp://copilot"}},
@@ -483,18 +483,18 @@ class Running(CliCase):
             {"model": "m", "fallback_model": {"model": "custom:x/m"}, "providers": {"x": {"api": "acp://y"}}},
         ):
             with self.subTest(config), self.assertRaisesRegex(CassetteError, "outside Hermes"):
-                cli.refuse_foreign_runtime(None, config)
+                hooks.refuse_foreign_runtime(None, config)
         for provider, model in (("x", "copilot-acp"), ("x", "copilot-acp:gpt-5"), (None, "fast")):
             with self.subTest(model), self.assertRaisesRegex(CassetteError, "outside Hermes"):
-                cli.refuse_foreign_runtime(provider, {"model_aliases": {"fast": {"provider": "copilot-acp"}}}, model)
+                hooks.refuse_foreign_runtime(provider, {"model_aliases": {"fast": {"provider": "copilot-acp"}}}, model)
         with self.assertRaisesRegex(CassetteError, "outside Hermes"):
-            cli.refuse_foreign_runtime(None, {}, None, {"HERMES_INFERENCE_PROVIDER": "copilot-acp"})
+            hooks.refuse_foreign_runtime(None, {}, None, {"HERMES_INFERENCE_PROVIDER": "copilot-acp"})
         unused = {
             "providers": {"other": {"base_url": "acp://copilot"}},
             "delegation": {"provider": "copilot-acp"},
             "model": {"provider": "custom", "openai_runtime": "auto"},
         }
-        cli.refuse_foreign_runtime("own", unused, "gpt-oss:20b", {})
+        hooks.refuse_foreign_runtime("own", unused, "gpt-oss:20b", {})
 
 
 class Streams(CliCase):
@@ -608,7 +608,7 @@ class PrintedAnswers(unittest.TestCase):
 
     def test_the_answer_itself_is_accepted(self) -> None:
         for printed in (self.ANSWER, self.ANSWER + "\n", "\n" + self.ANSWER + "\n\n"):
-            self.assertTrue(cli.same_answer(printed, self.ANSWER))
+            self.assertTrue(hooks.same_answer(printed, self.ANSWER))
 
     def test_known_warning_lines_before_it_are_accepted(self) -> None:
         for banner in (
@@ -616,7 +616,7 @@ class PrintedAnswers(unittest.TestCase):
             "⚠️  Reached maximum iterations (2). Requesting summary...\n",
             "  ⟳ compacting context…\n",
         ):
-            self.assertTrue(cli.same_answer(banner + self.ANSWER + "\n", self.ANSWER), banner)
+            self.assertTrue(hooks.same_answer(banner + self.ANSWER + "\n", self.ANSWER), banner)
 
     def test_nothing_else_is_accepted(self) -> None:
         for printed in (
@@ -630,9 +630,9 @@ class PrintedAnswers(unittest.TestCase):
             self.ANSWER.lower(),
             self.ANSWER.replace("\n\n", "\n"),
         ):
-            self.assertFalse(cli.same_answer(printed, self.ANSWER), printed)
-        self.assertFalse(cli.same_answer("", ""))
-        self.assertFalse(cli.same_answer("anything", ""))
+            self.assertFalse(hooks.same_answer(printed, self.ANSWER), printed)
+        self.assertFalse(hooks.same_answer("", ""))
+        self.assertFalse(hooks.same_answer("anything", ""))
 
 
 class VerdictText(unittest.TestCase):

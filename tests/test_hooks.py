@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from tests.support import FakeHost, Turn, load_plugin, temp_folder, write_tree
+from tests.support import REPO, FakeHost, Turn, load_plugin, temp_folder, write_tree
 
 plugin_package = load_plugin()
 from session_cassettes import hooks  # noqa: E402
@@ -566,7 +566,7 @@ class Judgement(unittest.TestCase):
 
 class Facts(HookCase):
     def test_the_version_is_the_manifests_and_the_fingerprint_follows_the_code(self) -> None:
-        root = Path(hooks.__file__).resolve().parent
+        root = REPO
         manifest = (root / "plugin.yaml").read_text("utf-8")
         facts = hooks.plugin_facts()
         self.assertIn(f"version: {facts.plugin}\n", manifest)
@@ -574,7 +574,7 @@ class Facts(HookCase):
         self.assertEqual(facts.fingerprint, hooks.plugin_facts().fingerprint)
 
     def test_the_fingerprint_is_that_of_the_code_which_runs(self) -> None:
-        root, copy = Path(hooks.__file__).resolve().parent, temp_folder(self)
+        root, copy = REPO, temp_folder(self)
         for path in (*root.glob("*.py"), root / "plugin.yaml"):
             shutil.copy(path, copy)
         name = "session_cassettes_copy"

@@ -44,11 +44,28 @@ _DAY = 86_400
 REPLAY_LIMIT = 16
 
 
-class CassetteError(Exception):
-    """Something a person can act on; its text is one line for stderr.
+def shown(text: object, limit: int = 0) -> str:
+    """A text of any origin as one line for the screen.
 
-    What cannot be printed (a newline in a folder's name, an escape sequence in
-    a file's key, a lone surrogate) is shown as Python writes it.
+    What cannot be printed (line ends, escape sequences, bidirectional
+    overrides, lone surrogates) is shown as Python writes it, so that no text of
+    a model, a file or a cassette passes for ours.
+
+    :param limit: a longer text is cut to so many characters, escapes uncounted; 0 cuts none.
+    """
+    told = str(text)
+    if limit and len(told) > limit:
+        told = told[: limit - 3] + "..."
+    return told if told.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in told)
+
+
+def shown_lines(text: str) -> list[str]:
+    """The lines of a text that keeps its line ends on the screen, each as `shown` writes it; tabs become blanks."""
+    return [shown(line.expandtabs()) for line in text.replace("\r\n", "\n").split("\n")]
+
+
+class CassetteError(Exception):
+    """Something a person can act on; its text is one line for stderr, as `shown` writes it.
 
     :param text: with any of the facts below it is a form, with places such as `{file}` for them.
     :param file: the file, folder or hand-over that it is about.
@@ -60,7 +77,7 @@ class CassetteError(Exception):
         self.file, self.field, self.reason = str(file), field, reason
         if file or field or reason:
             text = text.format(file=self.file, field=field, reason=reason)
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+        super().__init__(shown(text))
 
 
 def hermes_release(version: str) -> tuple[int, int] | None:

@@ -24,7 +24,7 @@ import textwrap
 import time
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Protocol, Sequence
+from typing import IO, Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Protocol, Sequence
 
 from .cassette_store import (
     Arm,
@@ -53,6 +53,8 @@ from .cassette_store import (
     parse_ledger,
     parse_state,
     pin_holds,
+    shown,
+    shown_lines,
     to_json,
     write_atomically,
 )
@@ -82,6 +84,11 @@ JSON_SCHEMA = 1
 
 ERROR, INTERRUPTED = 2, 130
 
+#: Characters of a model's name and the like that are shown at most.
+_CELL = 200
+#: The same for a missed call and each remark on it.
+_MISS = 1_000
+
 
 # --- the terminal -----------------------------------------------------------------
 
@@ -99,6 +106,7 @@ class Output(Protocol):
 class Screen:
     """Prints to standard output and shows progress on standard error.
 
+    What others wrote is made printable (`shown`) before it is printed here.
     Colour is used only on a terminal and never alone; a character that the
     console cannot show is escaped, never an error.
     """
@@ -118,7 +126,7 @@ class Screen:
         """Print one line on standard error; where nobody reads it, the exit status still tells."""
         with contextlib.suppress(OSError, ValueError):
             self.done()
-            _write(self._err, f"hermes cassette: {text}\n")
+            _write(self._err, f"hermes cassette: {shown(text)}\n")
 
     def paint(self, text: str, colour: str) -> str:
         """Colour a word: "green", "red", "yellow" or "dim"."""
@@ -309,11 +317,11 @@ def _tell_recording(launch: Launch, child: Child, claim: Claim | None, kept: Rec
 def _saved_report(name: str, cassette: Cassette) -> str:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
     lines = [
-        f"recorded {name} with {cassette.model or 'the default model'}",
+        f"recorded {name} with {shown(cassette.model, _CELL) or 'the default model'}",
         f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}",
-        *(f"warning: {warning}" for warning in cassette.warnings),
+        *(f"warning: {shown(warning)}" for warning in cassette.warnings),
         "answer:",
-        textwrap.indent(cassette.answer, "  "),
+        textwrap.indent("\n".join(shown_lines(cassette.answer)), "  "),
         "next:",
         "  " + quote(["hermes", "cassette", "pin", name, "FACT"]),
         "  " + quote(["hermes", "cassette", "run", name]),
@@ -365,11 +373,11 @@ def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 
     pins = plugin.store().change_pins(options.cassette, change)
     verb = "unpinned" if options.cassette_remove else "pinned"
-    screen.print(f'{verb} "{pin}"; {options.cassette} has {len(pins)} pin{"s" * (len(pins) != 1)}')
+    screen.print(f'{verb} "{shown(pin)}"; {options.cassette} has {len(pins)} pin{"s" * (len(pins) != 1)}')
     cassette, _ = plugin.store().read(options.cassette)
     held, _ = hold_pins([] if options.cassette_remove else [pin], cassette.answer)
     if held.get(pin) is False:
-        screen.print(f'note: the recorded answer itself does not hold "{pin}"')
+        screen.print(f'note: the recorded answer itself does not hold "{shown(pin)}"')
     return 0
 
 
@@ -420,8 +428,8 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
             r["calls"],
             r["files"],
             r["pins"],
-            (r["last"] or {}).get("result", "-"),
-            (r["last"] or {}).get("model", "-"),
+            shown((r["last"] or {}).get("result", "-"), _CELL),
+            shown((r["last"] or {}).get("model", "-"), _CELL),
         )
         if "error" not in r
         else (r["name"], "-", "-", "-", "broken", "-")
@@ -437,7 +445,7 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
             found = rows[number - 1]
             notes = [found["error"]] if "error" in found else found["warnings"]
             for note in notes:
-                lines += textwrap.wrap(note, 76, initial_indent="  ! ", subsequent_indent="    ")
+                lines += textwrap.wrap(shown(note), 76, initial_indent="  ! ", subsequent_indent="    ")
     return "\n".join(lines)
 
 
@@ -452,8 +460,8 @@ def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> s
 _COLOURS = {"PASS": "green", "FAIL": "red", "DIVERGED": "yellow", "INVALID": "red", "broken": "red"}
 
 
-def _coloured(shown: str, result: str, screen: Screen) -> str:
-    return screen.paint(shown, _COLOURS[result]) if result in _COLOURS else shown
+def _coloured(text: str, result: str, screen: Screen) -> str:
+    return screen.paint(text, _COLOURS[result]) if result in _COLOURS else text
 
 
 def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
@@ -490,36 +498,41 @@ def _show(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
             described["texts"] = {path: file.text for path, file in cassette.snapshot.files.items()}
         screen.print(json.dumps(described))
         return 0
-    screen.print("\n".join(_shown(store, name, cassette, runs, options.cassette_full, screen)))
+    screen.print("\n".join(_described(store, name, cassette, runs, options.cassette_full, screen)))
     return 0
 
 
-def _shown(
+def _described(
     store: Store, name: str, cassette: Cassette, runs: Sequence[Mapping[str, Any]], full: bool, screen: Screen
 ) -> Iterator[str]:
     recorder = cassette.recorder
-    yield f"{name}, recorded {cassette.recorded_at} with {cassette.model or 'an unnamed model'}"
-    yield f"by Hermes {recorder.hermes or 'of unknown version'} on {recorder.platform or 'an unknown platform'}"
-    yield f"in {cassette.cwd or 'an unknown folder (no snapshot)'}"
-    yield from _block("request", [cassette.request])
-    yield from _block("answer", [cassette.answer])
-    yield from _block(f"pins ({len(cassette.pins)})", cassette.pins)
+    hermes, platform = shown(recorder.hermes, _CELL), shown(recorder.platform, _CELL)
+    yield f"{name}, recorded {shown(cassette.recorded_at, _CELL)} with {shown(cassette.model, _CELL) or 'an unnamed model'}"
+    yield f"by Hermes {hermes or 'of unknown version'} on {platform or 'an unknown platform'}"
+    yield f"in {shown(cassette.cwd) or 'an unknown folder (no snapshot)'}"
+    yield from _block("request", [shown(cassette.request)])
+    yield from _block("answer", ["\n".join(shown_lines(cassette.answer))])
+    yield from _block(f"pins ({len(cassette.pins)})", map(shown, cassette.pins))
     yield from _block(f"calls ({len(cassette.calls)})", _told_calls(cassette, full))
     if cassette.not_kept:
-        yield from _block(f"calls not kept ({len(cassette.not_kept)})", [", ".join(cassette.not_kept)])
+        yield from _block(f"calls not kept ({len(cassette.not_kept)})", [shown(", ".join(cassette.not_kept))])
     yield from _block(f"snapshot files ({len(cassette.snapshot.files)})", _told_files(cassette, full))
     if skipped := cassette.snapshot.skipped:
-        yield from _block(f"skipped files ({sum(skipped.values())})", [f"{n} {why}" for why, n in skipped.items()])
-    yield from _block("warnings", cassette.warnings)
+        yield from _block(
+            f"skipped files ({sum(skipped.values())})", [f"{n} {shown(why)}" for why, n in skipped.items()]
+        )
+    yield from _block("warnings", map(shown, cassette.warnings))
     yield from _block("last runs", [_told_run(run, screen) for run in runs])
-    yield f"path {store.path(name)}"
-    yield f"runs {store.runs(name)}"
+    yield f"path {shown(store.path(name))}"
+    yield f"runs {shown(store.runs(name))}"
 
 
-def _block(title: str, texts: Sequence[str]) -> Iterator[str]:
-    if texts:
-        yield f"{title}:"
-        yield from (textwrap.indent(text, "  ") for text in texts)
+def _block(title: str, texts: Iterable[str]) -> Iterator[str]:
+    """A titled block of texts that are fit to print; nothing without one."""
+    for number, text in enumerate(texts):
+        if not number:
+            yield f"{title}:"
+        yield textwrap.indent(text, "  ")
 
 
 def _told_calls(cassette: Cassette, full: bool) -> list[str]:
@@ -527,25 +540,28 @@ def _told_calls(cassette: Cassette, full: bool) -> list[str]:
     for call in cassette.calls:
         line = f"{call.tool} {_compact(call.args)}"
         if full:
-            result = call.result if isinstance(call.result, str) else _compact(call.result)
-            told.append(line + "\n" + textwrap.indent(result, "  "))
+            told.append(_with_text(line, call.result if isinstance(call.result, str) else _compact(call.result)))
         else:
-            told.append(line if len(line) <= 110 else line[:107] + "...")
+            told.append(shown(line, 110))
     return told
+
+
+def _with_text(line: str, text: str) -> str:
+    return shown(line) + "\n" + textwrap.indent("\n".join(shown_lines(text)), "  ")
 
 
 def _told_files(cassette: Cassette, full: bool) -> list[str]:
     files = cassette.snapshot.files.items()
     if full:
-        return [f"{path} ({file.size} bytes)\n" + textwrap.indent(file.text, "  ") for path, file in files]
-    return [f"{path} ({file.size} bytes)" for path, file in files]
+        return [_with_text(f"{path} ({file.size} bytes)", file.text) for path, file in files]
+    return [f"{shown(path)} ({file.size} bytes)" for path, file in files]
 
 
 def _told_run(run: Mapping[str, Any], screen: Screen) -> str:
-    result = str(run.get("result", "?"))
+    at, result, model, path = (shown(run.get(key, ""), _CELL) for key in ("at", "result", "model", "path"))
     held = sum(bool(pin.get("ok")) for pin in run.get("pins", ()) if isinstance(pin, dict))
-    parts = [str(run.get("at", "")), _coloured(result, result, screen), str(run.get("model", ""))]
-    return "  ".join(parts) + f"  pins {held}/{len(run.get('pins', ()))}  {run.get('path', '')}"
+    parts = [at, _coloured(result or "?", result, screen), model, f"pins {held}/{len(run.get('pins', ()))}", path]
+    return "  ".join(parts)
 
 
 def _compact(value: Any) -> str:
@@ -659,16 +675,16 @@ def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen
     misses = len(verdict.misses)
     noted = f" (also {misses} cassette miss{'es' * (misses != 1)})" if verdict.result == "FAIL" and misses else ""
     held = sum(ok for _, ok in verdict.pins)
-    lines = [f"{name} with {model} ({seconds:.0f}s)"]
+    lines = [f"{name} with {shown(model, _CELL)} ({seconds:.0f}s)"]
     lines.append(f"result {_coloured(verdict.result, verdict.result, screen)}{noted}")
-    lines += [f"reason: {reason}" for reason in verdict.reasons]
+    lines += [f"reason: {shown(reason)}" for reason in verdict.reasons]
     lines.append(f"pins {held}/{len(verdict.pins)}")
     for pin, ok in verdict.pins:
-        lines.append(f"{screen.paint('[ok]', 'green') if ok else screen.paint('[--]', 'red')} {pin}")
+        lines.append(f"{screen.paint('[ok]', 'green') if ok else screen.paint('[--]', 'red')} {shown(pin)}")
     lines.append(f"path {verdict.path}")
     for miss in verdict.misses:
-        lines.append(f"miss: {miss.tool} {_compact(miss.args)}")
-        lines += [f"      {note}" for note in (miss.reason, miss.nearest) if note]
+        lines.append(f"miss: {shown(f'{miss.tool} {_compact(miss.args)}', _MISS)}")
+        lines += [f"      {shown(note, _MISS)}" for note in (miss.reason, miss.nearest) if note]
     return "\n".join(lines)
 
 
@@ -756,7 +772,8 @@ def _rename(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 def _doctor(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     """Say what is installed, what it found, and what to do; status 2 if something is."""
     told, todo = _examine(plugin, screen)
-    screen.print("\n".join([*told, *(f"to do: {one}" for one in todo)] if todo else [*told, "nothing to do"]))
+    lines = [*told, *(f"to do: {one}" for one in todo)] if todo else [*told, "nothing to do"]
+    screen.print("\n".join(map(shown, lines)))
     return ERROR if todo else 0
 
 
@@ -1233,17 +1250,17 @@ def _no_window() -> dict[str, Any]:
 
 
 def _session_record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    screen.print(plugin.arm_recording(options.cassette, options.cassette_overwrite))
+    screen.print(shown(plugin.arm_recording(options.cassette, options.cassette_overwrite)))
     return 0
 
 
 def _session_stop(plugin: Plugin, _: argparse.Namespace, screen: Screen) -> int:
-    screen.print(plugin.stop_recording())
+    screen.print(shown(plugin.stop_recording()))
     return 0
 
 
 def _session_status(plugin: Plugin, _: argparse.Namespace, screen: Screen) -> int:
-    screen.print(plugin.status())
+    screen.print(shown(plugin.status()))
     return 0
 
 
@@ -1331,13 +1348,20 @@ SESSION_COMMANDS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the commands to the parser that Hermes made for `hermes cassette`."""
-    commands = parser.add_subparsers(dest="cassette_command", metavar="COMMAND", required=True)
+    parser.error = partial(_mistyped, parser)  # type: ignore[method-assign]
+    commands = parser.add_subparsers(
+        dest="cassette_command", metavar="COMMAND", required=True, parser_class=_ShellParser
+    )
     for command in SHELL_COMMANDS:
         one = commands.add_parser(
             command.name, help=command.help, description=f"{command.help}.", epilog=f"example: {command.example}"
         )
         command.arguments(one)
         one.set_defaults(cassette_run=command.run)
+
+
+#: What an interrupted command did not do.
+_LOST = {"run": ": nothing was graded", "record": ": nothing was recorded"}
 
 
 def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
@@ -1351,15 +1375,15 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
         _end_orderly()
         status = options.cassette_run(plugin, options, screen)
     except CassetteError as error:
-        screen.error(_one_line(str(error)))
+        screen.error(str(error))
         status = ERROR
     except KeyboardInterrupt as signalled:
-        screen.error("interrupted: nothing was graded")
+        screen.error(f"interrupted{_LOST.get(options.cassette_command, '')}")
         status = 128 + signalled.args[0] if signalled.args else INTERRUPTED
     except BrokenPipeError:
         status = ERROR
     except Exception as error:  # a traceback would exit with 1, which says FAIL
-        screen.error(_one_line(f"internal error: {type(error).__name__}: {error}"))
+        screen.error(f"internal error: {type(error).__name__}: {error}")
         status = ERROR
     _forget_deaf_readers()
     sys.exit(status)
@@ -1389,15 +1413,36 @@ def _end_orderly() -> None:
                 signal.signal(number, interrupt)
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _mistyped(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+    """End a command that was mistyped in a shell with one line, as every other error."""
+    told = f"hermes cassette: {message}; usage: {_usage(parser)}"
+    parser.exit(ERROR, shown(told) + "\n")
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    parser.color = False  # type: ignore[attr-defined]  # Python 3.14 paints it on a terminal
+    return " ".join(parser.format_usage().split()[1:])
+
+
+class _ShellParser(argparse.ArgumentParser):
+    """A command's parser in a shell."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse them all: what is left over would be told in three lines by the parser above this one."""
+        options, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return options, left
+
+    def error(self, message: str) -> NoReturn:
+        _mistyped(self, message)
 
 
 class _SlashParser(argparse.ArgumentParser):
     """A parser whose mistakes are errors of ours: it must never end the host."""
 
     def error(self, message: str) -> NoReturn:
-        raise CassetteError(f"{message}; usage: {self.format_usage()[7:].strip()}")
+        raise CassetteError(f"{message}; usage: {_usage(self)}")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise CassetteError(message or "")
@@ -1409,9 +1454,9 @@ def slash(plugin: Plugin, raw: str) -> str:
     try:
         _slash(plugin, raw.strip(), Screen(printed, printed, {"NO_COLOR": "1"}))
     except CassetteError as error:
-        printed.write(_one_line(str(error)) + "\n")
+        printed.write(f"{error}\n")
     except Exception as error:
-        printed.write(f"internal error: {type(error).__name__}: {error}\n")
+        printed.write(shown(f"internal error: {type(error).__name__}: {error}") + "\n")
     return printed.text.rstrip("\n")
 
 
@@ -1453,7 +1498,7 @@ def _words(command: str, rest: str) -> list[str]:
 
 def _session_help(word: str) -> str:
     known = [command for command in SESSION_COMMANDS if command.help is not argparse.SUPPRESS]
-    head = f"there is no /cassette {word}; " if word and word != "help" else ""
+    head = f"there is no /cassette {shown(word, _CELL)}; " if word and word != "help" else ""
     width = max(len(command.example) for command in known)
     lines = [f"  {command.example.ljust(width)}  {command.help}" for command in known]
     return head + "commands:\n" + "\n".join(lines)

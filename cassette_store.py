@@ -456,23 +456,34 @@ def because(key: str, **facts: object) -> str:
     return REASONS[key].format_map(facts)
 
 
-def doubts(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child, same_answer: bool) -> list[str]:
+def doubts(
+    arm: Arm,
+    ledger: Ledger | None,
+    claim: Claim | None,
+    child: Child,
+    same_answer: bool,
+    unreadable: Sequence[str] = (),
+) -> list[str]:
     """List every reason why a run cannot be trusted to have been a replay.
 
+    One cause is one reason: what only follows from another is left out.
+
     :param same_answer: what the child printed is the claimed turn's answer.
+    :param unreadable: reasons why a claim or ledger that is there is None here.
     """
-    found: list[str] = []
-    found += _child_doubts(child)
+    ended_early = _child_doubts(child)
+    found = [*ended_early, *unreadable]
     if claim is None:
-        found.append(because(f"unclaimed {arm.hosting}"))
-        return found
+        return found if unreadable else [*found, because(f"unclaimed {arm.hosting}")]
     found += _claim_doubts(arm, claim)
     if ledger is None:
-        found.append(because("no ledger"))
-        return found
+        return found or [because("no ledger")]
     found += _ledger_doubts(claim, ledger)
-    found += _match_doubts(ledger, child, same_answer)
-    return list(dict.fromkeys(found))  # one cause is one reason
+    if not ended_early:
+        found += _match_doubts(ledger, child, same_answer)
+    elif child.session and child.session not in ledger.sessions:
+        found.append(because("other session", printed=child.session, replayed="".join(ledger.sessions[-1:])))
+    return list(dict.fromkeys(found))
 
 
 def _child_doubts(child: Child) -> list[str]:
@@ -503,7 +514,9 @@ def _claim_doubts(arm: Arm, claim: Claim) -> list[str]:
 
 def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
     found = []
-    if _turn_of(ledger) != _turn_of(claim) or claim.session not in ledger.sessions:
+    if not any(ledger.sessions):
+        found.append(because("no session"))
+    elif _turn_of(ledger) != _turn_of(claim) or claim.session not in ledger.sessions:
         found.append(because("two turns"))
     if not ledger.finished:
         found.append(because("unfinished"))
@@ -526,15 +539,15 @@ def _turn_of(value: Ledger | Claim) -> tuple[Any, ...]:
 
 def _match_doubts(ledger: Ledger, child: Child, same_answer: bool) -> list[str]:
     found = []
-    if not ledger.answer.strip():
+    if not ledger.finished:
+        pass  # that is the reason, and there is no answer because of it
+    elif not ledger.answer.strip():
         found.append(because("no answer"))
     elif not same_answer:
         found.append(because("other answer"))
-    if not any(ledger.sessions):
-        found.append(because("no session"))
-    elif not child.session:
+    if not child.session:
         found.append(because("no id printed"))
-    elif child.session not in ledger.sessions:
+    elif any(ledger.sessions) and child.session not in ledger.sessions:
         found.append(because("other session", printed=child.session, replayed=ledger.sessions[-1]))
     return found
 

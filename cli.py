@@ -588,12 +588,13 @@ class Launch(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What a run left behind; `faults` are reasons to distrust it."""
+    """What a run left behind; `unreadable` says why claim or ledger could not be read."""
 
     child: Child
     claim: Claim | None
     ledger: Ledger | None
-    faults: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    waits: bool  #: the request still waits for a session
 
 
 def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
@@ -630,16 +631,15 @@ def _replay(launch: Launch) -> Evidence:
         claim, claim_faults = _trusted(store, store.claim_path(arm.id), parse_claim)
         ledger, ledger_faults = _trusted(store, store.ledger_path(arm.id), parse_ledger)
         left, arm_faults = _trusted(store, store.arm_path, parse_arm)
-    faults = claim_faults + ledger_faults
-    if claim is not None and (arm_faults or left is not None and left.id == arm.id):
-        faults.append(because("still waiting"))
-    return Evidence(child, claim, ledger, tuple(faults))
+    waits = claim is not None and bool(arm_faults or left is not None and left.id == arm.id)
+    return Evidence(child, claim, ledger, (*claim_faults, *ledger_faults), waits)
 
 
 def _graded(launch: Launch, cassette: Cassette, evidence: Evidence) -> Verdict:
-    child, claim, ledger, faults = evidence
+    child, claim, ledger, unreadable, waits = evidence
     answer = ledger.answer if ledger else ""
-    reasons = [*doubts(launch.arm, ledger, claim, child, same_answer(child.printed, answer)), *faults]
+    reasons = doubts(launch.arm, ledger, claim, child, same_answer(child.printed, answer), unreadable)
+    reasons += [because("still waiting")] * waits
     held, slow = hold_pins(cassette.pins, answer)
     held = {pin: held.get(pin, False) for pin in cassette.pins}
     return grade(held, len(cassette.calls), ledger, [*reasons, *slow])
@@ -709,7 +709,7 @@ def _run_head(launch: Launch, at: datetime.datetime, seconds: float) -> dict[str
 
 def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[str, Any]:
     """What came of a run, and what that rests on."""
-    child, claim, ledger, _ = evidence
+    child, claim, ledger = evidence[:3]
     asked = launch.options.cassette_model or "the default model"
     return {
         "result": verdict.result,

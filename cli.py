@@ -86,6 +86,8 @@ ERROR, INTERRUPTED = 2, 130
 
 #: Characters of a model's name and the like that are shown at most.
 _CELL = 200
+#: The same for a pin in an error.
+_QUOTED = 200
 #: The same for a missed call and each remark on it.
 _MISS = 1_000
 
@@ -1183,17 +1185,23 @@ def _refuse_other_host(plugin: Plugin, answer: Fields) -> None:
 #: Seconds that the regular expressions among a cassette's pins may take together.
 PIN_SECONDS = 5.0
 
-#: Tries patterns in an interpreter of its own and prints each outcome at once. A
-#: match holds the interpreter's lock for as long as it takes, so that only another
-#: process can bound it; its watchdog ends it even if this one dies.
+#: Tries patterns in an interpreter of its own and prints each outcome at once: true
+#: or false, or why it does not compile. Compiling and matching hold the interpreter's
+#: lock for as long as they take, so that only another process can bound them; its
+#: watchdog ends it even if this one dies.
 _PIN_WORKER = """
 import faulthandler, json, os, re, sys
 job = json.load(sys.stdin)
 faulthandler.dump_traceback_later(job["seconds"] + 1, exit=True, file=open(os.devnull, "w"))
 texts = [job["answer"], job["answer"].replace("\\\\", "/")]
 for pattern in job["patterns"]:
-    found = re.compile(pattern, re.IGNORECASE).search
-    print(int(any(found(text) for text in texts)), flush=True)
+    try:
+        found = re.compile(pattern, re.IGNORECASE).search
+    except Exception as error:
+        outcome = str(error) or type(error).__name__
+    else:
+        outcome = any(found(text) for text in texts)
+    print(json.dumps(outcome), flush=True)
 """
 
 
@@ -1202,11 +1210,27 @@ def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[s
 
     A regular expression is tried in a child, since one that backtracks without
     end could never be stopped here.
+
+    :raises CassetteError: if one does not compile.
     """
     held = {pin: pin_holds(pin, answer) for pin in pins if not pin.startswith("re:")}
     regexes = [pin for pin in pins if pin.startswith("re:")]
     if not regexes:
         return held, []
+    try:
+        outcomes = _tried_regexes(regexes, answer)
+    except (OSError, ValueError) as error:
+        return held, [because("no pin child", error=error)]
+    for pin, outcome in zip(regexes, outcomes, strict=False):
+        if isinstance(outcome, str):
+            raise CassetteError(f'the pin "{shown(pin, _QUOTED)}" does not compile ({outcome}): correct it')
+        held[pin] = bool(outcome)
+    late = regexes[len(outcomes) :]
+    return held, [because("slow pin", pin=shown(late[0], _QUOTED), seconds=PIN_SECONDS)] if late else []
+
+
+def _tried_regexes(regexes: Sequence[str], answer: str) -> list[Any]:
+    """What the child printed of each regular expression until time was up."""
     job = {"patterns": [pin[3:] for pin in regexes], "answer": answer, "seconds": PIN_SECONDS}
     try:
         done = subprocess.run(
@@ -1221,23 +1245,22 @@ def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[s
         printed = done.stdout
     except subprocess.TimeoutExpired as late:
         printed = late.stdout or b""
-    except (OSError, ValueError) as error:
-        return held, [because("no pin child", error=error)]
-    outcomes = [line == b"1" for line in printed.split()]
-    held.update(zip(regexes, outcomes, strict=False))
-    missing = regexes[len(outcomes) :]
-    return held, [because("slow pin", pin=missing[0], seconds=PIN_SECONDS)] if missing else []
+    whole = printed.decode("utf-8", "replace").rpartition("\n")[0]
+    return [json.loads(line) for line in whole.split("\n") if line]
 
 
 def refuse_empty_pins(pins: Sequence[str]) -> None:
     """Refuse regular expressions that hold even in an empty answer: they could never fail.
 
-    :raises CassetteError: for the first such pin, or one that this cannot be told of in time.
+    :raises CassetteError: for the first such pin, one that does not compile, or
+        one that this cannot be told of in time.
     """
     held, slow = hold_pins([pin for pin in pins if pin.startswith("re:")], "")
     for pin, empty in held.items():
         if empty:
-            raise CassetteError(f'the pin "{pin}" matches even an empty answer, so it could never fail: ask for more')
+            raise CassetteError(
+                f'the pin "{shown(pin, _QUOTED)}" matches even an empty answer, so it could never fail: ask for more'
+            )
     if slow:
         raise CassetteError(f"{slow[0]}: write it more simply")
 

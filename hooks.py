@@ -37,6 +37,7 @@ from .cassette_store import (
     Snapshot,
     Store,
     check_name,
+    has_surrogate,
     hermes_release,
     parse_arm,
     parse_claim,
@@ -288,7 +289,8 @@ def check_recordable(message: Any) -> str:
     """Return the request as it is stored, or refuse it.
 
     :raises CassetteError: if it has an image, an @ reference or attached
-        context, whose content a replay could not give again.
+        context, whose content a replay could not give again, or if no command
+        line can carry it.
     """
     if not isinstance(message, str):
         raise CassetteError("a request with an image or another attachment cannot be recorded: send plain text")
@@ -300,7 +302,45 @@ def check_recordable(message: Any) -> str:
     if found := re.search(_REFERENCE, request):
         word = request[found.start() :].split()[0]
         raise CassetteError(f"a request with the reference {word!r} cannot be recorded: name the file without '@'")
+    if has_surrogate(request):
+        raise CassetteError(
+            "the request is no UTF-8 text, so no command line can carry it: type it in a UTF-8 terminal"
+        )
+    check_length(request)
     return request
+
+
+#: Bytes that Linux takes for one argument (`MAX_ARG_STRLEN`), the NUL at its end included.
+_LINUX_ARGUMENT = 131_072
+#: Characters that Windows takes for a whole command line, the NUL at its end included.
+_WINDOWS_LINE = 32_767
+#: What everything on a command line but the request is given room for, in bytes or characters.
+_OTHER_WORDS = 2_048
+
+
+def check_length(request: str, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse a request that is too long for the command line of the session that replays it.
+
+    It is one argument there, `--query=REQUEST`.
+
+    :raises CassetteError: with the limit of `platform`.
+    """
+    word = f"--query={request}"
+    if platform == "win32":
+        # As it is quoted there: quotes get a backslash each, and the backslashes before them another.
+        quoted = len(word.encode("utf-16-le")) // 2 + sum(len(run) for run in re.findall(r'\\*"|\\+\Z', word)) + 2
+        size, limit, unit = quoted + _OTHER_WORDS, _WINDOWS_LINE - 1, "characters"
+    elif platform == "linux":
+        size, limit, unit = len(word.encode()), _LINUX_ARGUMENT - 1, "bytes"
+    else:
+        most = os.sysconf("SC_ARG_MAX") if hasattr(os, "sysconf") else _LINUX_ARGUMENT
+        beside = sum(len(f"{key}={value}".encode("utf-8", "surrogateescape")) + 9 for key, value in environ.items())
+        size, limit, unit = len(word.encode()) + beside + _OTHER_WORDS, most, "bytes"
+    if size > limit:
+        raise CassetteError(
+            f"the request is too long to be replayed: with what surrounds it, it takes {size:,} {unit} of a command"
+            f" line, and this platform has {limit:,}: ask in fewer words, and let the agent read the rest from a file"
+        )
 
 
 def check_replayable(request: str) -> None:

@@ -1104,11 +1104,16 @@ def write_atomically(path: Path, data: bytes) -> None:
         _patiently(lambda: os.replace(temporary, path))
         _sync_folder(path.parent)
     except OSError as error:
-        form = "cannot write {file} ({reason}): free some space or make its folder writable"
-        raise _system_error(form, path, error) from error
+        raise _system_error("cannot write {file} ({reason}): " + _remedy(error), path, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def _remedy(error: OSError) -> str:
+    """What helps against a failed write."""
+    full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None))
+    return "free some space on its disk" if full else "make its folder writable"
 
 
 def _sync_folder(folder: Path) -> None:
@@ -1272,6 +1277,10 @@ def check_name(name: str) -> str:
 # --- the store -------------------------------------------------------------------
 
 
+#: Bytes that are written to see whether a folder can be written to.
+_PROBE = 256 * 1024
+
+
 class Store:
     """The plugin's data folder.
 
@@ -1290,6 +1299,16 @@ class Store:
         """
         for part in ("", "cassettes", "runs", "recordings", "claims", "ledgers", "pings"):
             _make_folder(self.root / part)
+
+    def check_writable(self) -> None:
+        """Write as much as a small cassette takes, and take it away again.
+
+        :raises CassetteError: if that is impossible: a full disk, a folder that is read-only.
+        """
+        probe = self.root / "writable"
+        write_atomically(probe, b"\0" * _PROBE)
+        with contextlib.suppress(OSError):
+            probe.unlink()
 
     def lock(self) -> FileLock:
         """The lock for reading and then writing anything in the folder."""

@@ -789,27 +789,25 @@ def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
     ]
     todo: list[str] = []
     launcher, fault = _tried(lambda: find_hermes(sys.argv[0]))
-    told.append(f"launcher   {quote(launcher) if launcher else fault}")
+    told.append(f"launcher   {quote(launcher) if launcher else 'missing'}")
     todo += [fault] if fault else []
-    if kind == "gateway" and launcher:
+    _, unwritable = _tried(lambda: (store.prepare(), store.check_writable()))
+    if kind == "gateway" and unwritable:
+        told.append("gateway    not asked: it answers in the data folder")
+    elif kind == "gateway" and launcher:
         screen.progress("asking the gateway ...")
-        _, fault = _tried(lambda: _prepared_ping(plugin, store, launcher))
-        told.append(f"gateway    {fault or 'runs this plugin code'}")
+        _, fault = _tried(lambda: ping_gateway(plugin, store, launcher, os.getcwd()))
+        told.append(f"gateway    {'cannot host a run' if fault else 'runs this plugin code'}")
         todo += [fault] if fault else []
     _, fault = _tried(lambda: refuse_foreign_runtime(None, hermes_config()))
-    told.append(f"runtime    {fault or 'runs its tools in Hermes, where a replay answers them'}")
+    told.append(f"runtime    runs its tools {'elsewhere' if fault else 'in Hermes, where a replay answers them'}")
     todo += [fault] if fault else []
     redaction = "available" if hermes_redactor() is not None else "missing: recordings keep no snapshot"
     told.append(f"redaction  {redaction}")
     if yolo_set(os.environ):
         told.append("approvals  HERMES_YOLO_MODE is set here; a replay's session goes without it")
-    stored, more = _examine_store(store)
-    return told + stored, todo + more
-
-
-def _prepared_ping(plugin: Plugin, store: Store, launcher: Sequence[str]) -> None:
-    store.prepare()
-    ping_gateway(plugin, store, launcher, os.getcwd())
+    stored, more = _examine_store(store, unwritable)
+    return told + stored, list(dict.fromkeys(todo + more))
 
 
 def _tried(check: Callable[[], Any]) -> tuple[Any, str]:
@@ -819,15 +817,17 @@ def _tried(check: Callable[[], Any]) -> tuple[Any, str]:
         return None, str(error)
 
 
-def _examine_store(store: Store) -> tuple[list[str], list[str]]:
-    told, todo = [f"data       {store.root}"], []
-    _, fault = _tried(store.prepare)
-    if fault:
-        return [*told, f"           {fault}"], [fault]
-    names = store.names()
+def _examine_store(store: Store, unwritable: str) -> tuple[list[str], list[str]]:
+    """What the data folder holds.  :param unwritable: why it cannot be written to, or ""."""
+    told = [f"data       {store.root}{', which cannot be written to' if unwritable else ''}"]
+    todo = [unwritable] if unwritable else []
+    names, fault = _tried(store.names)
+    names, todo = names or [], todo or [fault] * bool(fault)
     broken = [fault for name in names if (fault := _tried(partial(store.read, name))[1])]
     told.append(f"cassettes  {len(names)}, {len(broken)} broken")
     todo += broken
+    if unwritable:  # its lock cannot be tried
+        return told, todo
     slot = store.waiting()
     if slot.try_acquire():
         slot.release()

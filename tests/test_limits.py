@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import random
+import shutil
 import subprocess
 import sys
 import unittest
+from typing import Any
 from unittest import mock
 
 from tests.support import load_plugin
@@ -80,6 +84,60 @@ class Requests(CliCase):
         status, _, err = self.run_command("pin", "shop", "caf\udce9")
         self.assertEqual((status, "UTF-8" in err, err.count("\n")), (2, True, 1))
         self.assertEqual(self.store.read("shop")[0].pins, ())
+
+
+class Doctor(CliCase):
+    """What keeps anything from being written is a thing to do, told once."""
+
+    def examined(self, gateway: bool) -> list[str]:
+        if gateway:
+            self.host.ctx.session_cwd = lambda: ""  # type: ignore[attr-defined]
+        with (
+            mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)),
+            mock.patch.object(cli.subprocess, "Popen", side_effect=AssertionError("the gateway was asked")),
+        ):
+            status, out, err = self.run_command("doctor")
+        self.assertEqual((status, err), (2, ""))
+        self.assertIn("which cannot be written to", out)
+        self.assertIn("cassettes  1, 0 broken", out)
+        return [line for line in out.splitlines() if line.startswith("to do: ")]
+
+    def test_a_full_disk(self) -> None:
+        self.keep()
+        full = mock.patch("os.fsync", side_effect=OSError(errno.ENOSPC, "No space left on device"))
+        for gateway in (False, True):
+            with self.subTest(gateway=gateway), full:
+                (told,) = self.examined(gateway)
+                self.assertIn("(No space left on device): free some space on its disk", told)
+
+    def test_a_read_only_folder(self) -> None:
+        self.keep()
+        real = os.open
+
+        def open_to_read(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+            if flags & os.O_CREAT and str(path).startswith(str(self.store.root)):
+                raise OSError(errno.EROFS, "Read-only file system", str(path))
+            return real(path, flags, *rest, **more)
+
+        for gateway in (False, True):
+            with self.subTest(gateway=gateway), mock.patch("os.open", open_to_read):
+                (told,) = self.examined(gateway)
+                self.assertIn("(Read-only file system): make its folder writable", told)
+
+    def test_a_file_in_the_folders_place(self) -> None:
+        shutil.rmtree(self.store.root)
+        self.store.root.write_text("x")
+        with mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)):
+            status, out, _ = self.run_command("doctor")
+        self.assertEqual((status, out.count("to do: ")), (2, 1), out)
+
+    def test_a_folder_that_can_be_written_to_is_left_as_it_was(self) -> None:
+        self.keep()
+        left = {path.name for path in self.store.root.iterdir()} | {"waiting.lock"}
+        with mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)):
+            status, out, _ = self.run_command("doctor")
+        self.assertEqual((status, out.splitlines()[-1]), (0, "nothing to do"))
+        self.assertEqual({path.name for path in self.store.root.iterdir()}, left)
 
 
 if __name__ == "__main__":

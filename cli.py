@@ -1383,10 +1383,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.set_defaults(cassette_run=command.run)
 
 
-#: What an interrupted command did not do.
-_LOST = {"run": ": nothing was graded", "record": ": nothing was recorded"}
-
-
 def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
     """Run one `hermes cassette` command and exit with its status.
 
@@ -1401,7 +1397,7 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
         screen.error(str(error))
         status = ERROR
     except KeyboardInterrupt as signalled:
-        screen.error(f"interrupted{_LOST.get(options.cassette_command, '')}")
+        screen.error(_interrupted(options))
         status = 128 + signalled.args[0] if signalled.args else INTERRUPTED
     except BrokenPipeError:
         status = ERROR
@@ -1410,6 +1406,15 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
         status = ERROR
     _forget_deaf_readers()
     sys.exit(status)
+
+
+def _interrupted(options: argparse.Namespace) -> str:
+    """Say what an interrupted command did not do."""
+    if options.cassette_command == "run":
+        return "interrupted: nothing was graded"
+    if options.cassette_command == "record":
+        return f"interrupted: {options.cassette!r} was not recorded"
+    return "interrupted"
 
 
 def _forget_deaf_readers() -> None:

@@ -140,5 +140,24 @@ class Doctor(CliCase):
         self.assertEqual({path.name for path in self.store.root.iterdir()}, left)
 
 
+class Interruptions(CliCase):
+    def test_ctrl_c_says_what_was_not_done(self) -> None:
+        self.keep()
+        for words, told in (
+            (("record", "new", "--query", "where?"), "interrupted: 'new' was not recorded"),
+            (("record", "shop", "--query", "where?", "--overwrite"), "interrupted: 'shop' was not recorded"),
+            (("run", "shop"), "interrupted: nothing was graded"),
+        ):
+            with (
+                self.subTest(words=words),
+                mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)),
+                mock.patch.object(cli, "find_ripgrep", return_value=""),
+                mock.patch.object(cli, "run_process", side_effect=KeyboardInterrupt),
+            ):
+                status, out, err = self.run_command(*words)
+                self.assertEqual((status, out, err), (130, "", f"hermes cassette: {told}\n"))
+        self.assertEqual(self.store.names(), ["shop"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1112,8 +1112,10 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def _remedy(error: OSError) -> str:
     """What helps against a failed write."""
-    full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None))
-    return "free some space on its disk" if full else "make its folder writable"
+    space, access = "free some space on its disk", "make its folder writable"
+    known = {errno.ENOSPC: space, getattr(errno, "EDQUOT", errno.ENOSPC): space}
+    known.update(dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), access))
+    return known.get(error.errno or 0, f"{space}, or {access}")
 
 
 def _sync_folder(folder: Path) -> None:

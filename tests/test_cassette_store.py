@@ -579,7 +579,7 @@ class Errors(StoreCase):
                 "is too large a number",
             ),
             (b'"size":16', b'"size":-1', "snapshot.files['server/auth.py'].size", "is negative"),
-            (b'"re:', b'"re:(', "pins[1]", "the pin's regular expression"),
+            (b'"re:', b'"re:' + b"x" * 10_000, "pins[1]", "a pin has at most 10,000 characters"),
             (b'"schema": 1', b'"schema": 2', "schema", "schema 2 is not known here (this version reads 1)"),
         ):
             with self.subTest(field=field, reason=reason):
@@ -1061,6 +1061,7 @@ class BadDisks(StoreCase):
         self.store.save(SHOP, overwrite=False)
         before = self.store.path("shop").read_bytes()
         for part, patches in self.FAULTS.items():
+            helps = "make its folder writable" if part in ("Read-only", "denied") else "free some space on its disk"
             for target, how in patches:
                 for write in (
                     lambda: self.store.save(SHOP._replace(answer="new"), True),
@@ -1068,7 +1069,7 @@ class BadDisks(StoreCase):
                     lambda: self.store.save_run("shop", "1", {}),
                 ):
                     with self.subTest(part=part, target=target), mock.patch(target, **how):
-                        with self.refused("cannot write", ".json", part, "free some space"):
+                        with self.refused("cannot write", ".json", part, helps):
                             write()
                     self.assertEqual(self.store.path("shop").read_bytes(), before)
                     self.no_litter()

@@ -44,11 +44,28 @@ _DAY = 86_400
 REPLAY_LIMIT = 16
 
 
-class CassetteError(Exception):
-    """Something a person can act on; its text is one line for stderr.
+def shown(text: object, limit: int = 0) -> str:
+    """A text of any origin as one line for the screen.
 
-    What cannot be printed (a newline in a folder's name, an escape sequence in
-    a file's key, a lone surrogate) is shown as Python writes it.
+    What cannot be printed (line ends, escape sequences, bidirectional
+    overrides, lone surrogates) is shown as Python writes it, so that no text of
+    a model, a file or a cassette passes for ours.
+
+    :param limit: a longer text is cut to so many characters, escapes uncounted; 0 cuts none.
+    """
+    told = str(text)
+    if limit and len(told) > limit:
+        told = told[: limit - 3] + "..."
+    return told if told.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in told)
+
+
+def shown_lines(text: str) -> list[str]:
+    """The lines of a text that keeps its line ends on the screen, each as `shown` writes it; tabs become blanks."""
+    return [shown(line.expandtabs()) for line in text.replace("\r\n", "\n").split("\n")]
+
+
+class CassetteError(Exception):
+    """Something a person can act on; its text is one line for stderr, as `shown` writes it.
 
     :param text: with any of the facts below it is a form, with places such as `{file}` for them.
     :param file: the file, folder or hand-over that it is about.
@@ -60,7 +77,7 @@ class CassetteError(Exception):
         self.file, self.field, self.reason = str(file), field, reason
         if file or field or reason:
             text = text.format(file=self.file, field=field, reason=reason)
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+        super().__init__(shown(text))
 
 
 def hermes_release(version: str) -> tuple[int, int] | None:
@@ -306,34 +323,33 @@ EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
 # --- pins ------------------------------------------------------------------
 
 
+#: Characters of a pin.
+PIN_LIMIT = 10_000
+
+
 def check_pin(text: str) -> str:
-    """Return the pin as it is kept, or refuse it.
+    """Return a new pin as it is kept, or refuse it.
 
-    A regular expression is compiled here and never tried: one such as
-    `re:(a+)+$` can take for ever on the wrong answer, so `cli` bounds its time.
+    What stands after `re:` is not compiled here: even that can take for ever,
+    so `cli` does it where it can be stopped.
 
-    :raises CassetteError: if it is empty, more than a line, or a regular
-        expression that does not compile.
+    :raises CassetteError: if it is empty, more than a line, too long, or no UTF-8.
     """
-    pin = text.strip()
-    if not pin:
-        raise CassetteError("a pin cannot be empty: name a fact that the answer must contain")
-    if len(pin.splitlines()) > 1:
-        raise CassetteError("a pin is one line: pin each line as a fact of its own")
-    if pin.startswith("re:"):
-        _check_pin_regex(pin[3:])
+    pin = _kept_pin(text)
+    if has_surrogate(pin):
+        raise CassetteError("a pin is UTF-8 text, which this is not: type it in a UTF-8 terminal")
     return pin
 
 
-def _check_pin_regex(pattern: str) -> None:
-    if not pattern:
-        raise CassetteError("a pin cannot be empty: write a regular expression after re:")
-    try:
-        re.compile(pattern, re.IGNORECASE)
-    except (re.error, ValueError, RecursionError, OverflowError, MemoryError) as error:
-        raise CassetteError(
-            f"the pin's regular expression {_quoted(pattern)} does not compile ({error}): correct it"
-        ) from None
+def _kept_pin(text: str) -> str:
+    pin = text.strip()
+    if not pin.removeprefix("re:"):
+        raise CassetteError("a pin cannot be empty: name a fact that the answer must contain")
+    if len(pin.splitlines()) > 1:
+        raise CassetteError("a pin is one line: pin each line as a fact of its own")
+    if len(pin) > PIN_LIMIT:
+        raise CassetteError(f"a pin has at most {PIN_LIMIT:,} characters, and this has {len(pin):,}: name less")
+    return pin
 
 
 def pin_holds(pin: str, answer: str) -> bool:
@@ -439,23 +455,34 @@ def because(key: str, **facts: object) -> str:
     return REASONS[key].format_map(facts)
 
 
-def doubts(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child, same_answer: bool) -> list[str]:
+def doubts(
+    arm: Arm,
+    ledger: Ledger | None,
+    claim: Claim | None,
+    child: Child,
+    same_answer: bool,
+    unreadable: Sequence[str] = (),
+) -> list[str]:
     """List every reason why a run cannot be trusted to have been a replay.
 
+    One cause is one reason: what only follows from another is left out.
+
     :param same_answer: what the child printed is the claimed turn's answer.
+    :param unreadable: reasons why a claim or ledger that is there is None here.
     """
-    found: list[str] = []
-    found += _child_doubts(child)
+    ended_early = _child_doubts(child)
+    found = [*ended_early, *unreadable]
     if claim is None:
-        found.append(because(f"unclaimed {arm.hosting}"))
-        return found
+        return found if unreadable else [*found, because(f"unclaimed {arm.hosting}")]
     found += _claim_doubts(arm, claim)
     if ledger is None:
-        found.append(because("no ledger"))
-        return found
+        return found or [because("no ledger")]
     found += _ledger_doubts(claim, ledger)
-    found += _match_doubts(ledger, child, same_answer)
-    return list(dict.fromkeys(found))  # one cause is one reason
+    if not ended_early:
+        found += _match_doubts(ledger, child, same_answer)
+    elif child.session and child.session not in ledger.sessions:
+        found.append(because("other session", printed=child.session, replayed="".join(ledger.sessions[-1:])))
+    return list(dict.fromkeys(found))
 
 
 def _child_doubts(child: Child) -> list[str]:
@@ -486,7 +513,9 @@ def _claim_doubts(arm: Arm, claim: Claim) -> list[str]:
 
 def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
     found = []
-    if _turn_of(ledger) != _turn_of(claim) or claim.session not in ledger.sessions:
+    if not any(ledger.sessions):
+        found.append(because("no session"))
+    elif _turn_of(ledger) != _turn_of(claim) or claim.session not in ledger.sessions:
         found.append(because("two turns"))
     if not ledger.finished:
         found.append(because("unfinished"))
@@ -509,15 +538,15 @@ def _turn_of(value: Ledger | Claim) -> tuple[Any, ...]:
 
 def _match_doubts(ledger: Ledger, child: Child, same_answer: bool) -> list[str]:
     found = []
-    if not ledger.answer.strip():
+    if not ledger.finished:
+        pass  # that is the reason, and there is no answer because of it
+    elif not ledger.answer.strip():
         found.append(because("no answer"))
     elif not same_answer:
         found.append(because("other answer"))
-    if not any(ledger.sessions):
-        found.append(because("no session"))
-    elif not child.session:
+    if not child.session:
         found.append(because("no id printed"))
-    elif child.session not in ledger.sessions:
+    elif any(ledger.sessions) and child.session not in ledger.sessions:
         found.append(because("other session", printed=child.session, replayed=ledger.sessions[-1]))
     return found
 
@@ -601,7 +630,7 @@ def plain_copy(value: Any, levels: int = _DEPTH) -> Any:
         levels -= 1
         made = {}
         for key, one in value.items():
-            if type(key) is not str or not key.isascii() and _has_surrogate(key):
+            if type(key) is not str or not key.isascii() and has_surrogate(key):
                 raise TypeError("a key is not plain JSON here")
             made[key] = one if type(one) is str else plain_copy(one, levels)
         return made
@@ -623,7 +652,8 @@ def is_plain_json(value: Any) -> bool:
     return True
 
 
-def _has_surrogate(text: str) -> bool:
+def has_surrogate(text: str) -> bool:
+    """Whether a text holds half a surrogate pair, so that no UTF-8 can be made of it."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -910,7 +940,7 @@ def _parse_pins(fields: Fields) -> tuple[str, ...]:
     pins = []
     for index, pin in enumerate(fields.texts("pins")):
         try:
-            pins.append(check_pin(pin))
+            pins.append(_kept_pin(pin))
         except CassetteError as error:
             where = f"pins[{index}]"
             raise CassetteError(
@@ -1074,11 +1104,18 @@ def write_atomically(path: Path, data: bytes) -> None:
         _patiently(lambda: os.replace(temporary, path))
         _sync_folder(path.parent)
     except OSError as error:
-        form = "cannot write {file} ({reason}): free some space or make its folder writable"
-        raise _system_error(form, path, error) from error
+        raise _system_error("cannot write {file} ({reason}): " + _remedy(error), path, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
+
+
+def _remedy(error: OSError) -> str:
+    """What helps against a failed write."""
+    space, access = "free some space on its disk", "make its folder writable"
+    known = {errno.ENOSPC: space, getattr(errno, "EDQUOT", errno.ENOSPC): space}
+    known.update(dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), access))
+    return known.get(error.errno or 0, f"{space}, or {access}")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -1242,6 +1279,10 @@ def check_name(name: str) -> str:
 # --- the store -------------------------------------------------------------------
 
 
+#: Bytes that are written to see whether a folder can be written to.
+_PROBE = 256 * 1024
+
+
 class Store:
     """The plugin's data folder.
 
@@ -1260,6 +1301,16 @@ class Store:
         """
         for part in ("", "cassettes", "runs", "recordings", "claims", "ledgers", "pings"):
             _make_folder(self.root / part)
+
+    def check_writable(self) -> None:
+        """Write as much as a small cassette takes, and take it away again.
+
+        :raises CassetteError: if that is impossible: a full disk, a folder that is read-only.
+        """
+        probe = self.root / "writable"
+        write_atomically(probe, b"\0" * _PROBE)
+        with contextlib.suppress(OSError):
+            probe.unlink()
 
     def lock(self) -> FileLock:
         """The lock for reading and then writing anything in the folder."""

@@ -24,7 +24,7 @@ import textwrap
 import time
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Protocol, Sequence
+from typing import IO, Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Protocol, Sequence
 
 from .cassette_store import (
     Arm,
@@ -53,6 +53,8 @@ from .cassette_store import (
     parse_ledger,
     parse_state,
     pin_holds,
+    shown,
+    shown_lines,
     to_json,
     write_atomically,
 )
@@ -103,6 +105,13 @@ JSON_SCHEMA = 1
 
 ERROR, INTERRUPTED = 2, 130
 
+#: Characters of a model's name and the like that are shown at most.
+_CELL = 200
+#: The same for a pin in an error.
+_QUOTED = 200
+#: The same for a missed call and each remark on it.
+_MISS = 1_000
+
 
 # --- the terminal -----------------------------------------------------------------
 
@@ -120,6 +129,7 @@ class Output(Protocol):
 class Screen:
     """Prints to standard output and shows progress on standard error.
 
+    What others wrote is made printable (`shown`) before it is printed here.
     Colour is used only on a terminal and never alone; a character that the
     console cannot show is escaped, never an error.
     """
@@ -139,7 +149,7 @@ class Screen:
         """Print one line on standard error; where nobody reads it, the exit status still tells."""
         with contextlib.suppress(OSError, ValueError):
             self.done()
-            _write(self._err, f"hermes cassette: {text}\n")
+            _write(self._err, f"hermes cassette: {shown(text)}\n")
 
     def paint(self, text: str, colour: str) -> str:
         """Colour a word: "green", "red", "yellow" or "dim"."""
@@ -330,11 +340,11 @@ def _tell_recording(launch: Launch, child: Child, claim: Claim | None, kept: Rec
 def _saved_report(name: str, cassette: Cassette) -> str:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
     lines = [
-        f"recorded {name} with {cassette.model or 'the default model'}",
+        f"recorded {name} with {shown(cassette.model, _CELL) or 'the default model'}",
         f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}",
-        *(f"warning: {warning}" for warning in cassette.warnings),
+        *(f"warning: {shown(warning)}" for warning in cassette.warnings),
         "answer:",
-        textwrap.indent(cassette.answer, "  "),
+        textwrap.indent("\n".join(shown_lines(cassette.answer)), "  "),
         "next:",
         "  " + quote(["hermes", "cassette", "pin", name, "FACT"]),
         "  " + quote(["hermes", "cassette", "run", name]),
@@ -386,11 +396,11 @@ def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 
     pins = plugin.store().change_pins(options.cassette, change)
     verb = "unpinned" if options.cassette_remove else "pinned"
-    screen.print(f'{verb} "{pin}"; {options.cassette} has {len(pins)} pin{"s" * (len(pins) != 1)}')
+    screen.print(f'{verb} "{shown(pin)}"; {options.cassette} has {len(pins)} pin{"s" * (len(pins) != 1)}')
     cassette, _ = plugin.store().read(options.cassette)
     held, _ = hold_pins([] if options.cassette_remove else [pin], cassette.answer)
     if held.get(pin) is False:
-        screen.print(f'note: the recorded answer itself does not hold "{pin}"')
+        screen.print(f'note: the recorded answer itself does not hold "{shown(pin)}"')
     return 0
 
 
@@ -441,8 +451,8 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
             r["calls"],
             r["files"],
             r["pins"],
-            (r["last"] or {}).get("result", "-"),
-            (r["last"] or {}).get("model", "-"),
+            shown((r["last"] or {}).get("result", "-"), _CELL),
+            shown((r["last"] or {}).get("model", "-"), _CELL),
         )
         if "error" not in r
         else (r["name"], "-", "-", "-", "broken", "-")
@@ -458,7 +468,7 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
             found = rows[number - 1]
             notes = [found["error"]] if "error" in found else found["warnings"]
             for note in notes:
-                lines += textwrap.wrap(note, 76, initial_indent="  ! ", subsequent_indent="    ")
+                lines += textwrap.wrap(shown(note), 76, initial_indent="  ! ", subsequent_indent="    ")
     return "\n".join(lines)
 
 
@@ -473,8 +483,8 @@ def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> s
 _COLOURS = {"PASS": "green", "FAIL": "red", "DIVERGED": "yellow", "INVALID": "red", "broken": "red"}
 
 
-def _coloured(shown: str, result: str, screen: Screen) -> str:
-    return screen.paint(shown, _COLOURS[result]) if result in _COLOURS else shown
+def _coloured(text: str, result: str, screen: Screen) -> str:
+    return screen.paint(text, _COLOURS[result]) if result in _COLOURS else text
 
 
 def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
@@ -511,36 +521,41 @@ def _show(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
             described["texts"] = {path: file.text for path, file in cassette.snapshot.files.items()}
         screen.print(json.dumps(described))
         return 0
-    screen.print("\n".join(_shown(store, name, cassette, runs, options.cassette_full, screen)))
+    screen.print("\n".join(_described(store, name, cassette, runs, options.cassette_full, screen)))
     return 0
 
 
-def _shown(
+def _described(
     store: Store, name: str, cassette: Cassette, runs: Sequence[Mapping[str, Any]], full: bool, screen: Screen
 ) -> Iterator[str]:
     recorder = cassette.recorder
-    yield f"{name}, recorded {cassette.recorded_at} with {cassette.model or 'an unnamed model'}"
-    yield f"by Hermes {recorder.hermes or 'of unknown version'} on {recorder.platform or 'an unknown platform'}"
-    yield f"in {cassette.cwd or 'an unknown folder (no snapshot)'}"
-    yield from _block("request", [cassette.request])
-    yield from _block("answer", [cassette.answer])
-    yield from _block(f"pins ({len(cassette.pins)})", cassette.pins)
+    hermes, platform = shown(recorder.hermes, _CELL), shown(recorder.platform, _CELL)
+    yield f"{name}, recorded {shown(cassette.recorded_at, _CELL)} with {shown(cassette.model, _CELL) or 'an unnamed model'}"
+    yield f"by Hermes {hermes or 'of unknown version'} on {platform or 'an unknown platform'}"
+    yield f"in {shown(cassette.cwd) or 'an unknown folder (no snapshot)'}"
+    yield from _block("request", [shown(cassette.request)])
+    yield from _block("answer", ["\n".join(shown_lines(cassette.answer))])
+    yield from _block(f"pins ({len(cassette.pins)})", map(shown, cassette.pins))
     yield from _block(f"calls ({len(cassette.calls)})", _told_calls(cassette, full))
     if cassette.not_kept:
-        yield from _block(f"calls not kept ({len(cassette.not_kept)})", [", ".join(cassette.not_kept)])
+        yield from _block(f"calls not kept ({len(cassette.not_kept)})", [shown(", ".join(cassette.not_kept))])
     yield from _block(f"snapshot files ({len(cassette.snapshot.files)})", _told_files(cassette, full))
     if skipped := cassette.snapshot.skipped:
-        yield from _block(f"skipped files ({sum(skipped.values())})", [f"{n} {why}" for why, n in skipped.items()])
-    yield from _block("warnings", cassette.warnings)
+        yield from _block(
+            f"skipped files ({sum(skipped.values())})", [f"{n} {shown(why)}" for why, n in skipped.items()]
+        )
+    yield from _block("warnings", map(shown, cassette.warnings))
     yield from _block("last runs", [_told_run(run, screen) for run in runs])
-    yield f"path {store.path(name)}"
-    yield f"runs {store.runs(name)}"
+    yield f"path {shown(store.path(name))}"
+    yield f"runs {shown(store.runs(name))}"
 
 
-def _block(title: str, texts: Sequence[str]) -> Iterator[str]:
-    if texts:
-        yield f"{title}:"
-        yield from (textwrap.indent(text, "  ") for text in texts)
+def _block(title: str, texts: Iterable[str]) -> Iterator[str]:
+    """A titled block of texts that are fit to print; nothing without one."""
+    for number, text in enumerate(texts):
+        if not number:
+            yield f"{title}:"
+        yield textwrap.indent(text, "  ")
 
 
 def _told_calls(cassette: Cassette, full: bool) -> list[str]:
@@ -548,25 +563,28 @@ def _told_calls(cassette: Cassette, full: bool) -> list[str]:
     for call in cassette.calls:
         line = f"{call.tool} {_compact(call.args)}"
         if full:
-            result = call.result if isinstance(call.result, str) else _compact(call.result)
-            told.append(line + "\n" + textwrap.indent(result, "  "))
+            told.append(_with_text(line, call.result if isinstance(call.result, str) else _compact(call.result)))
         else:
-            told.append(line if len(line) <= 110 else line[:107] + "...")
+            told.append(shown(line, 110))
     return told
+
+
+def _with_text(line: str, text: str) -> str:
+    return shown(line) + "\n" + textwrap.indent("\n".join(shown_lines(text)), "  ")
 
 
 def _told_files(cassette: Cassette, full: bool) -> list[str]:
     files = cassette.snapshot.files.items()
     if full:
-        return [f"{path} ({file.size} bytes)\n" + textwrap.indent(file.text, "  ") for path, file in files]
-    return [f"{path} ({file.size} bytes)" for path, file in files]
+        return [_with_text(f"{path} ({file.size} bytes)", file.text) for path, file in files]
+    return [f"{shown(path)} ({file.size} bytes)" for path, file in files]
 
 
 def _told_run(run: Mapping[str, Any], screen: Screen) -> str:
-    result = str(run.get("result", "?"))
+    at, result, model, path = (shown(run.get(key, ""), _CELL) for key in ("at", "result", "model", "path"))
     held = sum(bool(pin.get("ok")) for pin in run.get("pins", ()) if isinstance(pin, dict))
-    parts = [str(run.get("at", "")), _coloured(result, result, screen), str(run.get("model", ""))]
-    return "  ".join(parts) + f"  pins {held}/{len(run.get('pins', ()))}  {run.get('path', '')}"
+    parts = [at, _coloured(result or "?", result, screen), model, f"pins {held}/{len(run.get('pins', ()))}", path]
+    return "  ".join(parts)
 
 
 def _compact(value: Any) -> str:
@@ -593,12 +611,13 @@ class Launch(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What a run left behind; `faults` are reasons to distrust it."""
+    """What a run left behind; `unreadable` says why claim or ledger could not be read."""
 
     child: Child
     claim: Claim | None
     ledger: Ledger | None
-    faults: tuple[str, ...]
+    unreadable: tuple[str, ...]
+    waits: bool  #: the request still waits for a session
 
 
 def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
@@ -635,16 +654,15 @@ def _replay(launch: Launch) -> Evidence:
         claim, claim_faults = _trusted(store, store.claim_path(arm.id), parse_claim)
         ledger, ledger_faults = _trusted(store, store.ledger_path(arm.id), parse_ledger)
         left, arm_faults = _trusted(store, store.arm_path, parse_arm)
-    faults = claim_faults + ledger_faults
-    if claim is not None and (arm_faults or left is not None and left.id == arm.id):
-        faults.append(because("still waiting"))
-    return Evidence(child, claim, ledger, tuple(faults))
+    waits = claim is not None and bool(arm_faults or left is not None and left.id == arm.id)
+    return Evidence(child, claim, ledger, (*claim_faults, *ledger_faults), waits)
 
 
 def _graded(launch: Launch, cassette: Cassette, evidence: Evidence) -> Verdict:
-    child, claim, ledger, faults = evidence
+    child, claim, ledger, unreadable, waits = evidence
     answer = ledger.answer if ledger else ""
-    reasons = [*doubts(launch.arm, ledger, claim, child, same_answer(child.printed, answer)), *faults]
+    reasons = doubts(launch.arm, ledger, claim, child, same_answer(child.printed, answer), unreadable)
+    reasons += [because("still waiting")] * waits
     held, slow = hold_pins(cassette.pins, answer)
     held = {pin: held.get(pin, False) for pin in cassette.pins}
     return grade(held, len(cassette.calls), ledger, [*reasons, *slow])
@@ -680,16 +698,16 @@ def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen
     misses = len(verdict.misses)
     noted = f" (also {misses} cassette miss{'es' * (misses != 1)})" if verdict.result == "FAIL" and misses else ""
     held = sum(ok for _, ok in verdict.pins)
-    lines = [f"{name} with {model} ({seconds:.0f}s)"]
+    lines = [f"{name} with {shown(model, _CELL)} ({seconds:.0f}s)"]
     lines.append(f"result {_coloured(verdict.result, verdict.result, screen)}{noted}")
-    lines += [f"reason: {reason}" for reason in verdict.reasons]
+    lines += [f"reason: {shown(reason)}" for reason in verdict.reasons]
     lines.append(f"pins {held}/{len(verdict.pins)}")
     for pin, ok in verdict.pins:
-        lines.append(f"{screen.paint('[ok]', 'green') if ok else screen.paint('[--]', 'red')} {pin}")
+        lines.append(f"{screen.paint('[ok]', 'green') if ok else screen.paint('[--]', 'red')} {shown(pin)}")
     lines.append(f"path {verdict.path}")
     for miss in verdict.misses:
-        lines.append(f"miss: {miss.tool} {_compact(miss.args)}")
-        lines += [f"      {note}" for note in (miss.reason, miss.nearest) if note]
+        lines.append(f"miss: {shown(f'{miss.tool} {_compact(miss.args)}', _MISS)}")
+        lines += [f"      {shown(note, _MISS)}" for note in (miss.reason, miss.nearest) if note]
     return "\n".join(lines)
 
 
@@ -714,7 +732,7 @@ def _run_head(launch: Launch, at: datetime.datetime, seconds: float) -> dict[str
 
 def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[str, Any]:
     """What came of a run, and what that rests on."""
-    child, claim, ledger, _ = evidence
+    child, claim, ledger = evidence[:3]
     asked = launch.options.cassette_model or "the default model"
     return {
         "result": verdict.result,
@@ -777,7 +795,8 @@ def _rename(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 def _doctor(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     """Say what is installed, what it found, and what to do; status 2 if something is."""
     told, todo = _examine(plugin, screen)
-    screen.print("\n".join([*told, *(f"to do: {one}" for one in todo)] if todo else [*told, "nothing to do"]))
+    lines = [*told, *(f"to do: {one}" for one in todo)] if todo else [*told, "nothing to do"]
+    screen.print("\n".join(map(shown, lines)))
     return ERROR if todo else 0
 
 
@@ -791,27 +810,25 @@ def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
     ]
     todo: list[str] = []
     launcher, fault = _tried(lambda: find_hermes(sys.argv[0]))
-    told.append(f"launcher   {quote(launcher) if launcher else fault}")
+    told.append(f"launcher   {quote(launcher) if launcher else 'missing'}")
     todo += [fault] if fault else []
-    if kind == "gateway" and launcher:
+    _, unwritable = _tried(lambda: (store.prepare(), store.check_writable()))
+    if kind == "gateway" and unwritable:
+        told.append("gateway    not asked: it answers in the data folder")
+    elif kind == "gateway" and launcher:
         screen.progress("asking the gateway ...")
-        _, fault = _tried(lambda: _prepared_ping(plugin, store, launcher))
-        told.append(f"gateway    {fault or 'runs this plugin code'}")
+        _, fault = _tried(lambda: ping_gateway(plugin, store, launcher, os.getcwd()))
+        told.append(f"gateway    {'cannot host a run' if fault else 'runs this plugin code'}")
         todo += [fault] if fault else []
     _, fault = _tried(lambda: refuse_foreign_runtime(None, hermes_config()))
-    told.append(f"runtime    {fault or 'runs its tools in Hermes, where a replay answers them'}")
+    told.append(f"runtime    runs its tools {'elsewhere' if fault else 'in Hermes, where a replay answers them'}")
     todo += [fault] if fault else []
     redaction = "available" if hermes_redactor() is not None else "missing: recordings keep no snapshot"
     told.append(f"redaction  {redaction}")
     if yolo_set(os.environ):
         told.append("approvals  HERMES_YOLO_MODE is set here; a replay's session goes without it")
-    stored, more = _examine_store(store)
-    return told + stored, todo + more
-
-
-def _prepared_ping(plugin: Plugin, store: Store, launcher: Sequence[str]) -> None:
-    store.prepare()
-    ping_gateway(plugin, store, launcher, os.getcwd())
+    stored, more = _examine_store(store, unwritable)
+    return told + stored, list(dict.fromkeys(todo + more))
 
 
 def _tried(check: Callable[[], Any]) -> tuple[Any, str]:
@@ -821,15 +838,17 @@ def _tried(check: Callable[[], Any]) -> tuple[Any, str]:
         return None, str(error)
 
 
-def _examine_store(store: Store) -> tuple[list[str], list[str]]:
-    told, todo = [f"data       {store.root}"], []
-    _, fault = _tried(store.prepare)
-    if fault:
-        return [*told, f"           {fault}"], [fault]
-    names = store.names()
+def _examine_store(store: Store, unwritable: str) -> tuple[list[str], list[str]]:
+    """What the data folder holds.  :param unwritable: why it cannot be written to, or ""."""
+    told = [f"data       {store.root}{', which cannot be written to' if unwritable else ''}"]
+    todo = [unwritable] if unwritable else []
+    names, fault = _tried(store.names)
+    names, todo = names or [], todo or [fault] * bool(fault)
     broken = [fault for name in names if (fault := _tried(partial(store.read, name))[1])]
     told.append(f"cassettes  {len(names)}, {len(broken)} broken")
     todo += broken
+    if unwritable:  # its lock cannot be tried
+        return told, todo
     slot = store.waiting()
     if slot.try_acquire():
         slot.release()
@@ -1187,17 +1206,23 @@ def _refuse_other_host(plugin: Plugin, answer: Fields) -> None:
 #: Seconds that the regular expressions among a cassette's pins may take together.
 PIN_SECONDS = 5.0
 
-#: Tries patterns in an interpreter of its own and prints each outcome at once. A
-#: match holds the interpreter's lock for as long as it takes, so that only another
-#: process can bound it; its watchdog ends it even if this one dies.
+#: Tries patterns in an interpreter of its own and prints each outcome at once: true
+#: or false, or why it does not compile. Compiling and matching hold the interpreter's
+#: lock for as long as they take, so that only another process can bound them; its
+#: watchdog ends it even if this one dies.
 _PIN_WORKER = """
 import faulthandler, json, os, re, sys
 job = json.load(sys.stdin)
 faulthandler.dump_traceback_later(job["seconds"] + 1, exit=True, file=open(os.devnull, "w"))
 texts = [job["answer"], job["answer"].replace("\\\\", "/")]
 for pattern in job["patterns"]:
-    found = re.compile(pattern, re.IGNORECASE).search
-    print(int(any(found(text) for text in texts)), flush=True)
+    try:
+        found = re.compile(pattern, re.IGNORECASE).search
+    except Exception as error:
+        outcome = str(error) or type(error).__name__
+    else:
+        outcome = any(found(text) for text in texts)
+    print(json.dumps(outcome), flush=True)
 """
 
 
@@ -1206,11 +1231,27 @@ def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[s
 
     A regular expression is tried in a child, since one that backtracks without
     end could never be stopped here.
+
+    :raises CassetteError: if one does not compile.
     """
     held = {pin: pin_holds(pin, answer) for pin in pins if not pin.startswith("re:")}
     regexes = [pin for pin in pins if pin.startswith("re:")]
     if not regexes:
         return held, []
+    try:
+        outcomes = _tried_regexes(regexes, answer)
+    except (OSError, ValueError) as error:
+        return held, [because("no pin child", error=error)]
+    for pin, outcome in zip(regexes, outcomes, strict=False):
+        if isinstance(outcome, str):
+            raise CassetteError(f'the pin "{shown(pin, _QUOTED)}" does not compile ({outcome}): correct it')
+        held[pin] = bool(outcome)
+    late = regexes[len(outcomes) :]
+    return held, [because("slow pin", pin=shown(late[0], _QUOTED), seconds=PIN_SECONDS)] if late else []
+
+
+def _tried_regexes(regexes: Sequence[str], answer: str) -> list[Any]:
+    """What the child printed of each regular expression until time was up."""
     job = {"patterns": [pin[3:] for pin in regexes], "answer": answer, "seconds": PIN_SECONDS}
     try:
         done = subprocess.run(
@@ -1225,23 +1266,22 @@ def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[s
         printed = done.stdout
     except subprocess.TimeoutExpired as late:
         printed = late.stdout or b""
-    except (OSError, ValueError) as error:
-        return held, [because("no pin child", error=error)]
-    outcomes = [line == b"1" for line in printed.split()]
-    held.update(zip(regexes, outcomes, strict=False))
-    missing = regexes[len(outcomes) :]
-    return held, [because("slow pin", pin=missing[0], seconds=PIN_SECONDS)] if missing else []
+    whole = printed.decode("utf-8", "replace").rpartition("\n")[0]
+    return [json.loads(line) for line in whole.split("\n") if line]
 
 
 def refuse_empty_pins(pins: Sequence[str]) -> None:
     """Refuse regular expressions that hold even in an empty answer: they could never fail.
 
-    :raises CassetteError: for the first such pin, or one that this cannot be told of in time.
+    :raises CassetteError: for the first such pin, one that does not compile, or
+        one that this cannot be told of in time.
     """
     held, slow = hold_pins([pin for pin in pins if pin.startswith("re:")], "")
     for pin, empty in held.items():
         if empty:
-            raise CassetteError(f'the pin "{pin}" matches even an empty answer, so it could never fail: ask for more')
+            raise CassetteError(
+                f'the pin "{shown(pin, _QUOTED)}" matches even an empty answer, so it could never fail: ask for more'
+            )
     if slow:
         raise CassetteError(f"{slow[0]}: write it more simply")
 
@@ -1254,17 +1294,17 @@ def _no_window() -> dict[str, Any]:
 
 
 def _session_record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    screen.print(plugin.arm_recording(options.cassette, options.cassette_overwrite))
+    screen.print(shown(plugin.arm_recording(options.cassette, options.cassette_overwrite)))
     return 0
 
 
 def _session_stop(plugin: Plugin, _: argparse.Namespace, screen: Screen) -> int:
-    screen.print(plugin.stop_recording())
+    screen.print(shown(plugin.stop_recording()))
     return 0
 
 
 def _session_status(plugin: Plugin, _: argparse.Namespace, screen: Screen) -> int:
-    screen.print(plugin.status())
+    screen.print(shown(plugin.status()))
     return 0
 
 
@@ -1352,7 +1392,10 @@ SESSION_COMMANDS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the commands to the parser that Hermes made for `hermes cassette`."""
-    commands = parser.add_subparsers(dest="cassette_command", metavar="COMMAND", required=True)
+    parser.error = partial(_mistyped, parser)  # type: ignore[method-assign]
+    commands = parser.add_subparsers(
+        dest="cassette_command", metavar="COMMAND", required=True, parser_class=_ShellParser
+    )
     for command in SHELL_COMMANDS:
         one = commands.add_parser(
             command.name, help=command.help, description=f"{command.help}.", epilog=f"example: {command.example}"
@@ -1372,18 +1415,27 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
         _end_orderly()
         status = options.cassette_run(plugin, options, screen)
     except CassetteError as error:
-        screen.error(_one_line(str(error)))
+        screen.error(str(error))
         status = ERROR
     except KeyboardInterrupt as signalled:
-        screen.error("interrupted: nothing was graded")
+        screen.error(_interrupted(options))
         status = 128 + signalled.args[0] if signalled.args else INTERRUPTED
     except BrokenPipeError:
         status = ERROR
     except Exception as error:  # a traceback would exit with 1, which says FAIL
-        screen.error(_one_line(f"internal error: {type(error).__name__}: {error}"))
+        screen.error(f"internal error: {type(error).__name__}: {error}")
         status = ERROR
     _forget_deaf_readers()
     sys.exit(status)
+
+
+def _interrupted(options: argparse.Namespace) -> str:
+    """Say what an interrupted command did not do."""
+    if options.cassette_command == "run":
+        return "interrupted: nothing was graded"
+    if options.cassette_command == "record":
+        return f"interrupted: {options.cassette!r} was not recorded"
+    return "interrupted"
 
 
 def _forget_deaf_readers() -> None:
@@ -1410,15 +1462,36 @@ def _end_orderly() -> None:
                 signal.signal(number, interrupt)
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _mistyped(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+    """End a command that was mistyped in a shell with one line, as every other error."""
+    told = f"hermes cassette: {message}; usage: {_usage(parser)}"
+    parser.exit(ERROR, shown(told) + "\n")
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    parser.color = False  # type: ignore[attr-defined]  # Python 3.14 paints it on a terminal
+    return " ".join(parser.format_usage().split()[1:])
+
+
+class _ShellParser(argparse.ArgumentParser):
+    """A command's parser in a shell."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse them all: what is left over would be told in three lines by the parser above this one."""
+        options, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return options, left
+
+    def error(self, message: str) -> NoReturn:
+        _mistyped(self, message)
 
 
 class _SlashParser(argparse.ArgumentParser):
     """A parser whose mistakes are errors of ours: it must never end the host."""
 
     def error(self, message: str) -> NoReturn:
-        raise CassetteError(f"{message}; usage: {self.format_usage()[7:].strip()}")
+        raise CassetteError(f"{message}; usage: {_usage(self)}")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise CassetteError(message or "")
@@ -1430,9 +1503,9 @@ def slash(plugin: Plugin, raw: str) -> str:
     try:
         _slash(plugin, raw.strip(), Screen(printed, printed, {"NO_COLOR": "1"}))
     except CassetteError as error:
-        printed.write(_one_line(str(error)) + "\n")
+        printed.write(f"{error}\n")
     except Exception as error:
-        printed.write(f"internal error: {type(error).__name__}: {error}\n")
+        printed.write(shown(f"internal error: {type(error).__name__}: {error}") + "\n")
     return printed.text.rstrip("\n")
 
 
@@ -1474,7 +1547,7 @@ def _words(command: str, rest: str) -> list[str]:
 
 def _session_help(word: str) -> str:
     known = [command for command in SESSION_COMMANDS if command.help is not argparse.SUPPRESS]
-    head = f"there is no /cassette {word}; " if word and word != "help" else ""
+    head = f"there is no /cassette {shown(word, _CELL)}; " if word and word != "help" else ""
     width = max(len(command.example) for command in known)
     lines = [f"  {command.example.ljust(width)}  {command.help}" for command in known]
     return head + "commands:\n" + "\n".join(lines)

@@ -19,6 +19,7 @@ import re
 import shutil
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
@@ -28,6 +29,7 @@ from .cassette_store import (
     Cassette,
     CassetteError,
     because,
+    shown,
     Claim,
     Facts,
     Recorder,
@@ -37,6 +39,7 @@ from .cassette_store import (
     Snapshot,
     Store,
     check_name,
+    has_surrogate,
     hermes_release,
     parse_arm,
     parse_claim,
@@ -46,7 +49,16 @@ from .cassette_store import (
     write_atomically,
 )
 from .middleware import Bindings, Recording, Replay, LiveCall
-from .snapshot import KeepRules, NotKept, SkipReason, Workspace, hermes_redactor, take_snapshot
+from .snapshot import (
+    KeepRules,
+    NotKept,
+    SkipReason,
+    Workspace,
+    hermes_redactor,
+    leading_json,
+    secret_contents,
+    take_snapshot,
+)
 from .synth_search import learn_search
 
 __all__ = [
@@ -309,7 +321,8 @@ def check_recordable(message: Any) -> str:
     """Return the request as it is stored, or refuse it.
 
     :raises CassetteError: if it has an image, an @ reference or attached
-        context, whose content a replay could not give again.
+        context, whose content a replay could not give again, or if no command
+        line can carry it.
     """
     if not isinstance(message, str):
         raise CassetteError("a request with an image or another attachment cannot be recorded: send plain text")
@@ -321,7 +334,45 @@ def check_recordable(message: Any) -> str:
     if found := re.search(_REFERENCE, request):
         word = request[found.start() :].split()[0]
         raise CassetteError(f"a request with the reference {word!r} cannot be recorded: name the file without '@'")
+    if has_surrogate(request):
+        raise CassetteError(
+            "the request is no UTF-8 text, so no command line can carry it: type it in a UTF-8 terminal"
+        )
+    check_length(request)
     return request
+
+
+#: Bytes that Linux takes for one argument (`MAX_ARG_STRLEN`), the NUL at its end included.
+_LINUX_ARGUMENT = 131_072
+#: Characters that Windows takes for a whole command line, the NUL at its end included.
+_WINDOWS_LINE = 32_767
+#: What everything on a command line but the request is given room for, in bytes or characters.
+_OTHER_WORDS = 2_048
+
+
+def check_length(request: str, platform: str = sys.platform, environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse a request that is too long for the command line of the session that replays it.
+
+    It is one argument there, `--query=REQUEST`.
+
+    :raises CassetteError: with the limit of `platform`.
+    """
+    word = f"--query={request}"
+    if platform == "win32":
+        # As it is quoted there: quotes get a backslash each, and the backslashes before them another.
+        quoted = len(word.encode("utf-16-le")) // 2 + sum(len(run) for run in re.findall(r'\\*"|\\+\Z', word)) + 2
+        size, limit, unit = quoted + _OTHER_WORDS, _WINDOWS_LINE - 1, "characters"
+    elif platform == "linux":
+        size, limit, unit = len(word.encode()), _LINUX_ARGUMENT - 1, "bytes"
+    else:
+        most = os.sysconf("SC_ARG_MAX") if hasattr(os, "sysconf") else _LINUX_ARGUMENT
+        beside = sum(len(f"{key}={value}".encode("utf-8", "surrogateescape")) + 9 for key, value in environ.items())
+        size, limit, unit = len(word.encode()) + beside + _OTHER_WORDS, most, "bytes"
+    if size > limit:
+        raise CassetteError(
+            f"the request is too long to be replayed: with what surrounds it, it takes {size:,} {unit} of a command"
+            f" line, and this platform has {limit:,}: ask in fewer words, and let the agent read the rest from a file"
+        )
 
 
 def check_replayable(request: str) -> None:
@@ -889,7 +940,7 @@ def answer_is_missing(history: Any) -> bool:
 def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, cwd: str, plugin: str) -> Cassette:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
     calls, not_kept, warnings = judge_calls(slots)
-    warnings += recording.faults
+    warnings += recording.faults + remarks(calls)
     search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
     recorder = Recorder(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
     snapshot = Snapshot()
@@ -933,9 +984,9 @@ def judge_calls(slots: Sequence[LiveCall]) -> tuple[list[Call], list[str], list[
         if why is None:
             calls.append(Call(slot.tool, slot.args, slot.result))
         else:
-            not_kept.append(slot.tool)
+            not_kept.append(slot.tool[:_NAME_LENGTH])
             reasons.setdefault(why, []).append(slot.tool)
-    warnings = [f"{', '.join(tools)}: {why}" for why, tools in reasons.items()]
+    warnings = [f"{_listed(tools)}: {why}" for why, tools in reasons.items()]
     if not_kept:
         plural = "s were" if len(not_kept) > 1 else " was"
         warnings.insert(0, f"{len(not_kept)} tool call{plural} not kept: this cassette may not replay cleanly")
@@ -952,6 +1003,69 @@ def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
         return rules.judge(slot.tool, slot.args, slot.result)
     rules.pass_over(slot.tool)
     return why
+
+
+#: Names that a warning lists, and characters of each and of a tool's name that are kept.
+_NAMES, _NAME_LENGTH = 10, 100
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names in the order of their first use, those used more than once with their number."""
+    counts = Counter(shown(name, _NAME_LENGTH) for name in names)
+    told = [name if count == 1 else f"{name} ({count})" for name, count in counts.items()]
+    more = len(told) - _NAMES
+    return ", ".join(told[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+# --- what a person should know of the results that are kept --------------------------------
+
+_FAILING = ('"error"', '"success"', '"status"', '"approval_pending"')
+_WEB_TOOLS = ("web_search", "web_extract")
+#: What Hermes answers in place of a command's output that needs a person's yes.
+_APPROVAL = ("pending_approval", "approval_required", "blocked", "denied")
+#: How the system and the usual clients word that a host could not be reached.
+_NETWORK = (
+    r"(?i)\b(?:connection (?:refused|reset|aborted|timed out|error)|(?:network|host) is unreachable|no route to host"
+    r"|could not resolve|name or service not known|temporary failure in name resolution|getaddrinfo"
+    r"|max retries exceeded|(?:connect|read|request) ?timeout|operation timed out|too many requests"
+    r"|service unavailable|bad gateway|(?:ssl|tls) (?:error|handshake))"
+)
+
+
+def remarks(calls: Sequence[Call]) -> list[str]:
+    """Say what the kept calls of a recording should be known for, a line each."""
+    found: dict[str, list[str]] = {}
+    for call in calls:
+        if why := failure(call):
+            found.setdefault(why, []).append(call.tool)
+    lines = [f"{_listed(tools)}: {why}, which every replay gives again" for why, tools in found.items()]
+    if names := list(dict.fromkeys(name for call in calls for name in secret_contents(call))):
+        files = f"{len(names)} file{'s' * (len(names) > 1)} with {'' if len(names) > 1 else 'a '}secret-looking"
+        lines.append(f"rows of {files} name{'s' * (len(names) > 1)} are in the results: {_listed(names)}")
+    if not calls:
+        lines.append("no tool call was kept: a replay has nothing to answer with")
+    return lines
+
+
+def failure(call: Call) -> str:
+    """Say that a call's result is an error of the network or of an approval; "" when it is none."""
+    if isinstance(call.result, str) and not any(word in call.result for word in _FAILING):
+        return ""  # decoding it costs several times as much
+    value = leading_json(call.result) if isinstance(call.result, str) else call.result
+    if not isinstance(value, Mapping):
+        return ""
+    told = shown(value.get("error") or "", _NAME_LENGTH)
+    said = f" ({told})" if told else ""
+    if value.get("approval_pending") is True or str(value.get("status") or "").lower() in _APPROVAL:
+        return f"the result is a command that was not approved{said}"
+    if call.tool in _WEB_TOOLS:
+        if value.get("success") is False or told:
+            return f"the result is a failure{said}"
+        found = value.get("results")
+        pages = found if isinstance(found, list) else []
+        failed = [page for page in pages if isinstance(page, Mapping) and page.get("error")]
+        return f"{len(failed)} of {len(pages)} pages in the result could not be fetched" if failed else ""
+    return f"the result is an error of the network{said}" if re.search(_NETWORK, told) else ""
 
 
 _write_json = json.JSONEncoder(allow_nan=False).encode

@@ -17,7 +17,6 @@ import sys
 import threading
 import unicodedata
 import unittest
-import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Iterator, Literal, get_args, get_origin
@@ -315,7 +314,7 @@ class Format(StoreCase):
             parse_json(f'{{{keys},"49999":2}}'.encode(), "f")
 
     def test_a_bad_pin_in_the_file_is_named(self) -> None:
-        for pin, part in (("re:(", "does not compile"), ("re:", "cannot be empty"), (" ", "cannot be empty")):
+        for pin, part in (("re:", "cannot be empty"), (" ", "cannot be empty"), ("x" * 10_001, "has 10,001")):
             with self.subTest(pin=pin, part=part):
                 whole = json.loads(dump_cassette(SHOP))
                 whole["pins"][1] = pin
@@ -338,7 +337,7 @@ class Format(StoreCase):
         self.no_litter()
 
     def test_what_could_not_be_read_again_is_not_saved(self) -> None:
-        for made in (SHOP._replace(pins=("re:(",)), SHOP._replace(request=5)):
+        for made in (SHOP._replace(pins=("re:",)), SHOP._replace(request=5)):
             with self.subTest(made=made):
                 with self.refused("shop.json: field "):
                     self.store.save(made, overwrite=False)
@@ -580,7 +579,7 @@ class Errors(StoreCase):
                 "is too large a number",
             ),
             (b'"size":16', b'"size":-1', "snapshot.files['server/auth.py'].size", "is negative"),
-            (b'"re:', b'"re:(', "pins[1]", "the pin's regular expression"),
+            (b'"re:', b'"re:' + b"x" * 10_000, "pins[1]", "a pin has at most 10,000 characters"),
             (b'"schema": 1', b'"schema": 2', "schema", "schema 2 is not known here (this version reads 1)"),
         ):
             with self.subTest(field=field, reason=reason):
@@ -1062,6 +1061,7 @@ class BadDisks(StoreCase):
         self.store.save(SHOP, overwrite=False)
         before = self.store.path("shop").read_bytes()
         for part, patches in self.FAULTS.items():
+            helps = "make its folder writable" if part in ("Read-only", "denied") else "free some space on its disk"
             for target, how in patches:
                 for write in (
                     lambda: self.store.save(SHOP._replace(answer="new"), True),
@@ -1069,7 +1069,7 @@ class BadDisks(StoreCase):
                     lambda: self.store.save_run("shop", "1", {}),
                 ):
                     with self.subTest(part=part, target=target), mock.patch(target, **how):
-                        with self.refused("cannot write", ".json", part, "free some space"):
+                        with self.refused("cannot write", ".json", part, helps):
                             write()
                     self.assertEqual(self.store.path("shop").read_bytes(), before)
                     self.no_litter()
@@ -1516,26 +1516,16 @@ class Pins(StoreCase):
             ("a\u2028b", "one line"),
             ("re:(?\nx", "one line"),
             ("re:", "cannot be empty"),
-            ("re:(", "does not compile"),
-            ("re:(?a)(?u)x", "does not compile"),
-            ("re:[", "does not compile"),
-            ("re:(?L)x", "does not compile"),
-            ("re:\\", "does not compile"),
-            ("re:a{99999999999999999999}", "does not compile"),
-            ("re:" + "(" * 5000 + ")" * 5000, "does not compile"),
-            ("re:(?P<\ud800>x)", "does not compile"),
-            ("re:" + "(" * 5000, "does not compile"),
+            ("re: ", "cannot be empty"),
+            ("x" * 10_001, "at most 10,000 characters"),
+            ("caf\udce9", "UTF-8"),
         ):
             with self.subTest(pin=pin[:20]), self.refused("pin", part):
                 check_pin(pin)
 
-    def test_random_expressions_are_taken_or_refused_in_a_line(self) -> None:
-        rng = random.Random(9)
-        for _ in range(2000):
-            pattern = "".join(rng.choice(r"ab()[]{}?*+|\^$.,<>=!:#PiLaux-019") for _ in range(rng.randrange(1, 9)))
-            with warnings.catch_warnings(), contextlib.suppress(CassetteError):
-                warnings.simplefilter("ignore")
-                self.assertEqual(check_pin("re:" + pattern), "re:" + pattern)
+    def test_an_expression_is_not_compiled_here_where_nothing_could_stop_it(self) -> None:
+        for pin in ("re:(", "re:" + "[a-\U0010ffff]" * 600, "re:" + "(" * 5_000):
+            self.assertEqual(check_pin(pin), pin)
 
     def test_an_expression_that_only_looks_catastrophic_is_taken(self) -> None:
         for pin in (r"re:(?:\d+\.)+\d+", r"re:(a+)+$", "re:(x|x)+y"):
@@ -1545,7 +1535,7 @@ class Pins(StoreCase):
     def test_pins_that_a_change_makes_bad_are_not_written(self) -> None:
         self.store.save(SHOP, overwrite=False)
         with self.refused("field pins[0]"):
-            self.store.change_pins("shop", lambda pins: ("re:(",))
+            self.store.change_pins("shop", lambda pins: ("re:",))
         self.assertEqual(self.store.read("shop")[0], SHOP)
 
 

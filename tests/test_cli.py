@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import random
 import sys
 import unittest
 from typing import Any
@@ -140,6 +141,27 @@ class Pinning(CliCase):
         ):
             with self.subTest(pin=pin, answer=answer):
                 self.assertEqual(cli.hold_pins([pin], answer), ({pin: holds}, []))
+
+    def test_an_expression_that_does_not_compile_is_refused_in_one_line(self) -> None:
+        rng = random.Random(9)
+        noise = ("".join(rng.choice(r"ab()[]{}?*+|\^$.,<>=!:#PiLaux-019") for _ in range(8)) for _ in range(8))
+        broken = ("(", "(?a)(?u)x", "[", "(?L)x", "\\", "a{99999999999999999999}", "(" * 5_000, "(?P<1>x)")
+        for number, pattern in enumerate((*broken, *noise)):
+            with self.subTest(pattern=pattern[:20]):
+                self.keep(pins=())
+                status, _, err = self.run_command("pin", "shop", f"re:{pattern}")
+                if number < len(broken):
+                    self.assertEqual((status, self.pins()), (2, ()))
+                    self.assertIn("does not compile", err)
+                self.assertEqual((err.count("\n"), status), (0, 0) if self.pins() else (1, 2))
+
+    def test_one_that_came_by_hand_is_refused_before_a_run(self) -> None:
+        self.keep(pins=("8080", "re:("))
+        with mock.patch.object(cli.subprocess, "Popen", wraps=cli.subprocess.Popen) as started:
+            status, out, err = self.run_command("run", "shop")
+        self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+        self.assertIn("does not compile", err)
+        self.assertEqual(started.call_count, 1)  # the pins' own child
 
     def test_a_pin_is_removed_by_its_text(self) -> None:
         self.keep(pins=("8080", "auth.py"))

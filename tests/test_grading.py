@@ -179,6 +179,31 @@ class Grading(unittest.TestCase):
                 self.assertEqual(sum(part in reason for reason in found), 1, (part, found))
         self.assertEqual(len(set(causes)), 20)
 
+    def test_one_cause_is_one_reason(self) -> None:
+        def edit(value: Any, **change: Any) -> Any:
+            return value._replace(**change)
+
+        stopped = edit(CHILD_ENDED, timed_out=True, code=-9, printed="", session="")
+        failed = edit(CHILD_ENDED, code=1, printed="bad key", session="")
+        for what, ledger, claim, child in (
+            ("stopped", None, CLAIM, stopped),
+            ("stopped after the answer", LEDGER, CLAIM, stopped),
+            ("failed", None, CLAIM, failed),
+            ("failed after the answer", LEDGER, CLAIM, failed),
+            ("unfinished", edit(LEDGER, finished=False, answer=""), CLAIM, edit(CHILD_ENDED, printed="")),
+            ("bound to nothing", edit(LEDGER, errors=("why",)), edit(CLAIM, error="why"), CHILD_ENDED),
+            ("no session", edit(LEDGER, sessions=()), CLAIM, CHILD_ENDED),
+            ("no record", None, CLAIM, CHILD_ENDED),
+            ("unclaimed", None, None, CHILD_ENDED),
+        ):
+            with self.subTest(what=what):
+                found = suspected(ARM, ledger, claim, child)
+                self.assertEqual(len(found), 1, found)
+        for kept in (CLAIM, None):
+            with self.subTest(kept=kept):
+                why = ["what the session left cannot be trusted"]
+                self.assertEqual(doubts(ARM, None, kept, CHILD_ENDED, False, why), why)
+
 
 class Paths(unittest.TestCase):
     def calls(self, *hows: Any) -> list[Answered]:

@@ -324,7 +324,7 @@ EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
 
 
 #: Characters of a pin.
-PIN_LIMIT = 10_000
+_PIN_LIMIT = 10_000
 
 
 def check_pin(text: str) -> str:
@@ -347,8 +347,8 @@ def _kept_pin(text: str) -> str:
         raise CassetteError("a pin cannot be empty: name a fact that the answer must contain")
     if len(pin.splitlines()) > 1:
         raise CassetteError("a pin is one line: pin each line as a fact of its own")
-    if len(pin) > PIN_LIMIT:
-        raise CassetteError(f"a pin has at most {PIN_LIMIT:,} characters, and this has {len(pin):,}: name less")
+    if len(pin) > _PIN_LIMIT:
+        raise CassetteError(f"a pin has at most {_PIN_LIMIT:,} characters, and this has {len(pin):,}: name less")
     return pin
 
 

@@ -944,10 +944,10 @@ def skip_reason(path: str) -> str | None:
     """
     if "/." in "/" + path:
         return SkipReason.HIDDEN
-    return SkipReason.SECRET_NAME if has_secret_name(path) else None
+    return SkipReason.SECRET_NAME if _has_secret_name(path) else None
 
 
-def has_secret_name(path: str) -> bool:
+def _has_secret_name(path: str) -> bool:
     """Say whether a file's name speaks of secrets, whatever the folders above it are called."""
     return _secret_name().match(re.split(r"[/\\]", path)[-1].lower()) is not None
 
@@ -972,7 +972,7 @@ def secret_contents(call: Call) -> list[str]:
         names = _in_rows(value)
     elif call.tool == "terminal" and isinstance(value.get("output"), str):
         names = _printed(str(call.args.get("command", "")), value["output"])
-    return [name for name in dict.fromkeys(names) if has_secret_name(name)]
+    return [name for name in dict.fromkeys(names) if _has_secret_name(name)]
 
 
 def _printed(command: str, output: str) -> Iterator[str]:

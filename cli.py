@@ -979,18 +979,25 @@ def _age(store: Store) -> str:
 # --- child processes ------------------------------------------------------------------------
 
 #: Taken from the child's environment: approval bypasses, and what ties it to
-#: another session, task or front end.
+#: another Hermes: its session, task, front end, tools and folder.
 _DROPPED = (
-    r"HERMES_(YOLO_MODE|ACCEPT_HOOKS|NONINTERACTIVE|INTERACTIVE|EXEC_ASK|TUI|PLATFORM|CRON_.*|SESSION_.*|UI_SESSION_ID"
-    r"|KANBAN_.*|SINGLE_QUERY_.*|ONESHOT_.*|APPROVAL.*|ACP_AUTO_APPROVE|GATEWAY_SESSION|SAFE_MODE|DELEGATED_.*)\Z"
+    r"(_HERMES_.*|MESSAGING_CWD|HERMES_(YOLO_MODE|ACCEPT_HOOKS|NONINTERACTIVE|INTERACTIVE|EXEC_ASK|SAFE_MODE"
+    r"|SINGLE_QUERY_.*|ONESHOT_.*|APPROVAL.*|ACP_AUTO_APPROVE|PLATFORM|SESSION_.*|UI_SESSION_ID|GATEWAY(_MODE|_SESSION)?"
+    r"|CRON_.*|KANBAN_.*|TENANT|DELEGATED_.*|TUI(_.*)?|DESKTOP(_.*)?|COMPUTE_HOST_.*|DEFER_AGENT_STARTUP|CWD"
+    r"|RPC_.*|KERNEL_.*|PLUGIN_HOST_PROCESS))\Z"
 )
 
 
 def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str]:
-    """The environment of a child: ours, without approval bypasses."""
+    """The environment of a child: ours, without what is not its own.
+
+    TERMINAL_CWD stays where tools run in a container or on another machine: it names a folder there.
+    """
     kept = {k: v for k, v in environ.items() if not re.match(_DROPPED, k.upper())}
     for name in (RUN_VARIABLE, RECORD_VARIABLE):
         kept.pop(name, None)
+    if kept.get("TERMINAL_ENV", "local").strip().lower() in ("", "local"):
+        kept.pop("TERMINAL_CWD", None)
     return {**kept, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1", **added}
 
 

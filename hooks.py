@@ -402,25 +402,34 @@ def check_replayable(request: str) -> None:
 
 
 def session_cwd(ctx: Any, session: str) -> str:
-    """The session's working directory, or "" where it cannot be known for sure.
+    """The session's working directory, or "" where it cannot be known for sure."""
+    told = _told_folders(ctx, session)
+    return told[0] if told and all(same_file(told[0], other) for other in told[1:]) else ""
 
-    Hermes 0.23 tells it.  Before, a session of its own process works in
+
+def worked_elsewhere(ctx: Any, session: str, folder: str) -> str:
+    """A folder other than this one that the host names for a session, or ""."""
+    return next((told for told in _told_folders(ctx, session) if not same_file(told, folder)), "")
+
+
+def _told_folders(ctx: Any, session: str) -> list[str]:
+    """The folders that the host names for a session; they may contradict each other.
+
+    Hermes 0.23 tells one.  Before, a session of its own process works in
     `resolve_agent_cwd()`, and the session's row in Hermes's database must say
     the same; in a process that hosts many sessions only the row counts.
     """
     if str(os.environ.get("TERMINAL_ENV", "local")).strip().lower() not in ("", "local"):
-        return ""  # tools run in a container or on another machine
+        return []  # tools run in a container or on another machine
     told = getattr(ctx, "session_cwd", None)
     if callable(told):
         try:
-            return _folder(told())
+            return [folder for folder in (_folder(told()),) if folder]
         except Exception:
-            return ""
+            return []
     row = _folder(_cwd_in_database(session))
-    if serves_many_sessions():
-        return row
-    here = _folder(_agent_cwd())
-    return here if not row or same_file(row, here) else ""
+    here = row if serves_many_sessions() else _folder(_agent_cwd())
+    return list(dict.fromkeys((here, row or here))) if here else []
 
 
 def _folder(path: Any) -> str:
@@ -693,6 +702,7 @@ class Plugin:
             arm=arm.id,
             overwrite=arm.overwrite,
             rg_major=arm.rg_major,
+            folder=arm.folder,
         )
         self.bindings.record(recording)
         return ""
@@ -822,6 +832,13 @@ class Plugin:
     def _recording_ends(self, recording: Recording, session: str, answer: str, history: Any) -> None:
         if not answer.strip() or answer_is_missing(history):
             return self._recording_fails(recording, "the turn ended without an answer")
+        folder = recording.folder
+        if folder and (there := worked_elsewhere(self.ctx, session, folder)):
+            return self._recording_fails(
+                recording,
+                f"the session worked in {there}, not in {folder}: switch off what moves it"
+                " (worktree in config.yaml, TERMINAL_CWD)",
+            )
         slots = recording.close()
         self.bindings.drop_recording(recording)
         try:
@@ -948,7 +965,7 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
     snapshot = Snapshot()
     aliases: tuple[str, ...] = ()
     if cwd:
-        workspace = Workspace.here(cwd)
+        workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")))
         aliases = workspace.aliases
         recorder = recorder._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
@@ -1101,7 +1118,9 @@ def replay_workspace(cassette: Cassette, folder: str) -> Workspace:
         the recorded ones.
     """
     windows = cassette.recorder.platform == "win32"
-    here = (folder, os.path.realpath(folder)) if folder and windows == (os.name == "nt") else ()
+    here: tuple[str, ...] = ()
+    if folder and windows == (os.name == "nt"):
+        here = (folder, *Workspace.here(folder, (os.environ.get("PWD", ""),)).aliases)
     aliases = tuple(dict.fromkeys(path for path in (*cassette.cwd_aliases, *here) if path != cassette.cwd))
     home = os.path.expanduser("~") if here else ""
     return Workspace(cassette.cwd, aliases, windows, cassette.recorder.fold_case, home)

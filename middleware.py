@@ -58,6 +58,7 @@ class Recording:
 
     :param arm: the id of the arm that the turn claimed, "" for none.
     :param rg_major: major version of the command's ripgrep; 0 unknown.
+    :param folder: where the command said the session works, "" if it did not.
     :param faults: what the cassette must warn of already.
     """
 
@@ -72,11 +73,12 @@ class Recording:
         arm: str = "",
         overwrite: bool = False,
         rg_major: int = 0,
+        folder: str = "",
         faults: Iterable[str] = (),
     ) -> None:
         self.name, self.turn, self.session = name, turn, session
         self.request, self.model = request, model
-        self.arm, self.overwrite, self.rg_major = arm, overwrite, rg_major
+        self.arm, self.overwrite, self.rg_major, self.folder = arm, overwrite, rg_major, folder
         self.faults = list(faults)
         self.slots: list[LiveCall] = []
         self._closed = False

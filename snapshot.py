@@ -26,7 +26,7 @@ from fnmatch import translate
 from functools import cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from .cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile
+from .cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile, same_file
 
 #: Tools whose results are kept; `terminal` has a rule of its own.
 KEPT_TOOLS = frozenset(
@@ -167,14 +167,18 @@ class Workspace:
         self._roots = tuple(place for place in places if place is not None)
 
     @classmethod
-    def here(cls, root: str) -> Workspace:
-        """Describe `root` on this machine: its other spellings, and whether case counts."""
+    def here(cls, root: str, others: Sequence[str] = ()) -> Workspace:
+        """Describe `root` on this machine: its other spellings, and whether case counts.
+
+        :param others: absolute paths that may lead to the same folder through links.
+        """
         root = os.path.abspath(root)
         real = os.path.realpath(root)
         # macOS keeps /tmp and /var in /private, and tools name them either way.
         private = sys.platform == "darwin" and real.startswith("/private/")
         short = real[len("/private") :] if private else real
-        aliases = tuple(dict.fromkeys(form for form in (real, short) if form != root))
+        same = [os.path.normpath(path) for path in others if os.path.isabs(path) and same_file(path, real)]
+        aliases = tuple(dict.fromkeys(form for form in (real, short, *same) if form != root))
         return cls(root, aliases, os.name == "nt", _folds_case(real), os.path.expanduser("~"))
 
     def relative(self, path: str, base: str = "") -> str | None:

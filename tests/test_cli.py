@@ -570,7 +570,14 @@ class Children(unittest.TestCase):
             "HERMES_SESSION_ID": "x",
             "HERMES_KANBAN_TASK": "x",
             "HERMES_TUI": "1",
+            "HERMES_TUI_TOOLSETS": "x",
             "HERMES_CRON_SESSION": "1",
+            "_HERMES_GATEWAY": "1",
+            "_HERMES_CRON_EXTERNAL_WORKER": "1",
+            "HERMES_DESKTOP": "1",
+            "HERMES_RPC_TOKEN": "x",
+            "TERMINAL_CWD": "/q",
+            "MESSAGING_CWD": "/q",
             "SESSION_CASSETTES_RUN": "old",
             "SESSION_CASSETTES_RECORD": "old",
         }
@@ -579,6 +586,12 @@ class Children(unittest.TestCase):
         self.assertEqual({k: made[k] for k in kept}, kept)
         self.assertEqual(made["SESSION_CASSETTES_RUN"], "new")
         self.assertFalse((set(dropped) - {"SESSION_CASSETTES_RUN"}) & set(made))
+
+    def test_a_folder_on_another_machine_is_not_taken_from_the_childs_environment(self) -> None:
+        for terminal, kept in (("ssh", "/q"), ("docker", "/q"), ("local", None), (" Local ", None), ("", None)):
+            with self.subTest(terminal):
+                made = cli.child_environment({"TERMINAL_ENV": terminal, "TERMINAL_CWD": "/q"})
+                self.assertEqual(made.get("TERMINAL_CWD"), kept)
 
     def test_the_running_hermes_is_started_or_else_the_one_on_the_path(self) -> None:
         folder = temp_folder(self)

@@ -1,0 +1,95 @@
+"""Where a session works, and what its files and commands are called, in a real Hermes, one lane per version."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import unittest
+from typing import Any
+
+from tests.lanes.case import LaneCase, lane_suite
+from tests.test_lanes import Step, ToolCall
+
+READ_APP = Step([ToolCall("read_file", {"path": "app.py"})])
+
+
+class InsideAnotherHermes(LaneCase):
+    """The real command, started by a tool of another Hermes: that one's environment is not the child's."""
+
+    def test_the_named_folder_is_recorded_whatever_another_hermes_left_in_the_environment(self) -> None:
+        named, other = self.workspace({"app.py": "named\n"}), self.workspace({"app.py": "other\n"})
+        gateway = {
+            "_HERMES_GATEWAY": "1",
+            "TERMINAL_CWD": str(other),
+            "MESSAGING_CWD": str(other),
+            "HERMES_DESKTOP": "1",
+            "HERMES_SESSION_PLATFORM": "telegram",
+        }
+        self.script(READ_APP, Step(text="read"))
+        words = ("cassette", "record", "inside", "--query", "what does it say?", "--in", str(named))
+        done = self.hermes(*words, cwd=other, environment=gateway)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        kept = self.home.cassette("inside")
+        self.assertEqual(kept["cwd"], str(named))
+        self.assertIn("1|named", kept["calls"][0]["result"])
+        self.assertEqual(kept["snapshot"]["files"]["app.py"]["text"], "named\n")
+
+    def test_a_session_that_changes_its_shells_folder_still_worked_where_it_should(self) -> None:
+        folder = self.workspace({"app.py": "x\n", "server/a.py": "y\n"})
+        self.script(READ_APP, Step([ToolCall("terminal", {"command": "cd server"})]), Step(text="read"))
+        done = self.hermes(
+            "cassette", "record", "moved", "--query", "what does it say?", "--in", str(folder), cwd=folder
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(self.home.cassette("moved")["cwd"], str(folder))
+
+
+class WorkingElsewhere(LaneCase):
+    """A configuration that moves the session away from the folder that was asked for."""
+
+    config = "worktree: true\n"
+
+    def test_a_session_in_a_worktree_of_its_own_is_not_saved_and_both_folders_are_named(self) -> None:
+        folder = self.workspace({"app.py": "x\n"})
+        for words in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm one"):
+            subprocess.run(["git", *words.split()], cwd=folder, check=True)
+        self.script(READ_APP, Step(text="read"))
+        done = self.hermes(
+            "cassette", "record", "tree", "--query", "what does it say?", "--in", str(folder), cwd=folder
+        )
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, rf"the session worked in {folder}/\.worktrees/\S+, not in {folder}: ")
+        self.assertFalse((self.home.data / "cassettes" / "tree.json").exists())
+
+
+class AFolderBehindALink(LaneCase):
+    """The folder is named by a link that leads to it, as everything below /tmp is on macOS."""
+
+    def test_a_path_that_is_spelt_through_the_link_is_the_same_file(self) -> None:
+        parent = self.workspace({"real/app.py": "port 8080\n", "real/b.py": "x\n"})
+        real, link = parent / "real", parent / "link"
+        link.symlink_to("real")
+
+        def read(*paths: Path) -> Step:
+            return Step([ToolCall("read_file", {"path": str(path), "limit": 7}) for path in paths])
+
+        self.script(READ_APP, Step([ToolCall("read_file", {"path": f"{real}/b.py"})]), Step(text="port 8080"))
+        words = ("cassette", "record", "linked", "--query", "what does it say?", "--in", str(link))
+        done = self.hermes(*words, cwd=parent)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(sorted(self.home.cassette("linked")["snapshot"]["files"]), ["app.py", "b.py"])
+        self.hermes("cassette", "pin", "linked", "8080", cwd=parent)
+        self.script(read(link / "app.py", real / "app.py"), read(link / "b.py"), Step(text="port 8080"))
+        for folder in ((), ("--in", str(link)), ("--in", str(real))):
+            with self.subTest(folder):
+                done = self.hermes("cassette", "run", "linked", "--json", *folder, cwd=parent)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertEqual([call["how"] for call in json.loads(done.stdout)["calls"]], ["synthesized"] * 3)
+
+
+def load_tests(loader: unittest.TestLoader, _: Any, __: Any) -> unittest.TestSuite:
+    return lane_suite(loader, InsideAnotherHermes, WorkingElsewhere, AFolderBehindALink)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -17,8 +17,21 @@ from collections import OrderedDict
 from difflib import SequenceMatcher
 from typing import Any, Callable, Iterable, Mapping
 
-from .cassette_store import CALL_LIMIT, REPLAY_LIMIT, Answered, Arm, Call, Cassette, Facts, Ledger, Recorder, plain_copy
-from .snapshot import Workspace
+from .cassette_store import (
+    CALL_LIMIT,
+    REPLAY_LIMIT,
+    Answered,
+    Arm,
+    Call,
+    Cassette,
+    Facts,
+    Ledger,
+    Recorder,
+    hermes_release,
+    plain_copy,
+)
+from .commands import command_forms
+from .snapshot import FOREGROUND_SECONDS, Workspace, leading_json
 from .synth_search import Miss, Synthesizer, coerce_args, learn
 
 #: What the model sees for a call that the cassette cannot answer.  It is no
@@ -233,6 +246,118 @@ def _without_defaults(tool: str, args: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+#: How much of a command's spelling counts, beside what it makes its program do.
+_OUTCOME, _WORDS, _SECONDS = range(3)
+
+
+class CommandKeys:
+    """One key for all spellings of a terminal command that end in the same output.
+
+    What was recorded decides how much of a spelling may be passed over: a
+    complaint shows how a file was called, and one that ran out of time shows
+    that its time counts.
+    """
+
+    def __init__(self, cassette: Cassette | None, workspace: Workspace | None, host: Recorder) -> None:
+        self._workspace, self._host = workspace, host
+        self._folders: set[str] = set()
+        self._counts: dict[str, int] = {}  # a key -> how much of its spellings counts
+        self._moved = False  # a call's folder may have stayed behind for later ones
+        calls = [call for call in cassette.calls if call.tool == "terminal"] if cassette else []
+        if cassette is not None and workspace is not None:
+            folders = {path[:end] for path in cassette.snapshot.files for end, c in enumerate(path) if c == "/"}
+            self._folders = {workspace.canonical(folder) for folder in folders}
+        if (hermes_release(host.hermes) or (0, 0)) < (0, 20):
+            self._moved = any(self._folder(call.args) for call in calls)
+        for call in calls:
+            key = self._key(call.args, _OUTCOME)
+            if key is not None:
+                self._counts[key] = max(self._counts.get(key, _OUTCOME), _spelling_shown(call.result))
+
+    def key(self, args: Mapping[str, Any]) -> str | None:
+        """Return the call's key; None when only the same text is the same call.
+
+        :raises ValueError: if the arguments are no JSON; also TypeError or RecursionError.
+        """
+        key = self._key(args, _OUTCOME)
+        counts = self._counts.get(key, _OUTCOME) if key is not None else _OUTCOME
+        return self._key(args, counts) if counts else key
+
+    def _key(self, args: Mapping[str, Any], counts: int) -> str | None:
+        command, folder = args.get("command"), self._folder(args)
+        if not isinstance(command, str) or folder is None or not _is_plain_run(args):
+            return None
+        forms = command_forms(command, self._host.platform == "win32", self._place(args), self._is_folder(args))
+        if forms is None:
+            return None
+        outcome = counts == _OUTCOME and not self._moved and self._workspace is not None
+        said: dict[str, Any] = {"words": forms.outcome if outcome else forms.words}
+        if folder and not (outcome and forms.placed):
+            said["workdir"] = folder
+        elif self._moved and args.get("workdir"):
+            said["workdir"] = "."
+        timeout = _seconds(args.get("timeout"))
+        if timeout is None or counts == _SECONDS:
+            said["timeout"] = args.get("timeout") if timeout is None else timeout
+        return _as_said("terminal", said)
+
+    def _folder(self, args: Mapping[str, Any]) -> str | None:
+        """Where a call runs: "" for the workspace itself, None for what is no path."""
+        folder = args.get("workdir") or "."
+        if not isinstance(folder, str):
+            return None
+        place = folder if self._workspace is None else self._workspace.canonical(folder)
+        return "" if place == "." else place
+
+    def _place(self, args: Mapping[str, Any]) -> Callable[[str], str]:
+        folder = args.get("workdir") or ""
+        return lambda path: path if self._workspace is None else self._workspace.canonical(path, folder)
+
+    def _is_folder(self, args: Mapping[str, Any]) -> Callable[[str], bool]:
+        def is_folder(path: str) -> bool:
+            place = self._place(args)(path)
+            # `ls -l` shows a link that is named as what it is.
+            real = not path.startswith("/") or path.endswith("/") or not (self._workspace and self._workspace.aliases)
+            return real and (place == "." or place in self._folders)
+
+        return is_folder
+
+
+def _is_plain_run(args: Mapping[str, Any]) -> bool:
+    """Whether a terminal call is a plain foreground run; an argument that is empty says nothing."""
+    for name, value in args.items():
+        if name == "heartbeat":  # 0.22 reads it of background runs only
+            if type(value) is not int or value < 0:
+                return False
+        elif value and name not in ("command", "timeout", "workdir"):
+            return False
+    return True
+
+
+def _seconds(value: Any) -> float | None:
+    """A time-out that a command which ended kept to, 0 for none; None for what Hermes would not take."""
+    if value is None:
+        return 0.0
+    if isinstance(value, str) and not re.fullmatch(r"\s*\d{1,9}\s*", value) or isinstance(value, bool):
+        return None
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if 0 < seconds <= FOREGROUND_SECONDS else None
+
+
+def _spelling_shown(result: Any) -> int:
+    """How much of a command's spelling its recorded result may show."""
+    value = leading_json(result) if isinstance(result, str) else result
+    if not isinstance(value, Mapping):
+        return _WORDS
+    code = value.get("exit_code")
+    if type(code) is int and code == 0 and not value.get("error"):
+        return _OUTCOME
+    return _SECONDS if code == 124 else _WORDS
+
+
 # --- replay ------------------------------------------------------------------
 
 
@@ -270,13 +395,14 @@ class Replay:
         self._workspace = workspace
         self._index: dict[str, list[int]] = {}  # call key -> recorded calls, in order
         self._keys: dict[str, str] = {}  # a recorded call, word for word -> its call key
+        self._commands = CommandKeys(cassette, workspace, self._host)
         self._synth: Synthesizer | None = None
         if cassette is not None:
             self._load(cassette)
 
     def _load(self, cassette: Cassette) -> None:
         for number, call in enumerate(cassette.calls):
-            key = call_key(call.tool, call.args, self._workspace, self._host)
+            key = self._call_key(call.tool, call.args)
             self._index.setdefault(key, []).append(number)
             self._keys[_as_said(call.tool, call.args)] = key
         if self._workspace is not None:
@@ -314,7 +440,11 @@ class Replay:
             ready = self._keys.get(_as_said(tool, args))
         except (TypeError, ValueError, RecursionError):  # no JSON, but the tool may not read what is none
             ready = None
-        return ready or call_key(tool, args, self._workspace, self._host)
+        return ready or self._call_key(tool, args)
+
+    def _call_key(self, tool: str, args: Mapping[str, Any]) -> str:
+        one = self._commands.key(args) if tool == "terminal" else None
+        return one or call_key(tool, args, self._workspace, self._host)
 
     def _look_up(self, tool: str, args: Any, plain: Any) -> tuple[Answered, Any]:
         cassette = self._cassette

@@ -26,6 +26,7 @@ from fnmatch import translate
 from functools import cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from .commands import Word, split_command
 from .cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile, same_file
 
 #: Tools whose results are kept; `terminal` has a rule of its own.
@@ -329,31 +330,10 @@ _RG_ACTS = ("--pre", "--pre-glob", "--search-zip", "--hostname-bin")
 #: ripgrep's short options that take what follows as their value.
 _RG_VALUED = "ABCEMTdefgjmrt"
 #: The longest foreground run of Hermes, in seconds; beyond, 0.22 runs it in the background.
-_FOREGROUND_SECONDS = 600
+FOREGROUND_SECONDS = 600
 
 _CONTROL = "[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]"
-_BLANKS = "[ \t]*"
-# The pieces of a shell word.  What is not listed (operators, expansions,
-# comments, history, braces) ends the match, and with it the word.
-_PLAIN_PIECE = r"[^\s'\"\\|&;<>(){}$`!]"
-_POSIX_PIECE = _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\."
-# Windows may mean Git Bash, cmd or PowerShell: only what all three read alike.
-_WINDOWS_PIECE = (
-    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"]|\Z)"
-    r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\""
-)
-#: PowerShell takes curly quotes for quotes.
-_CURLY = "[\u2018-\u201f]"
 _LOOSE_WORDS = r"[\s'\",]+"
-
-
-class _Word(NamedTuple):
-    """One word of a command: as typed, as the program gets it, and whether the
-    shell may turn it into something that starts with a dash."""
-
-    raw: str
-    text: str
-    wild: bool
 
 
 class KeepRules:
@@ -445,7 +425,7 @@ def _is_foreground(name: object, value: object) -> bool:
 
 def _is_foreground_timeout(value: object) -> bool:
     try:
-        return 0 <= float(value) <= _FOREGROUND_SECONDS  # type: ignore[arg-type]
+        return 0 <= float(value) <= FOREGROUND_SECONDS  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -468,52 +448,7 @@ def _command_reason(command: str, windows: bool) -> str | None:
     return None
 
 
-def split_command(command: str, windows: bool) -> list[_Word] | None:
-    """Split one simple command; None when it is anything more than that."""
-    if windows and re.search(_CURLY, command):
-        return None
-    pieces, blanks = re.compile(_WINDOWS_PIECE if windows else _POSIX_PIECE), re.compile(_BLANKS)
-    words: list[_Word] = []
-    position = blanks.match(command).end()  # type: ignore[union-attr]
-    while position < len(command):
-        word = _next_word(command, position, pieces)
-        end = position + len(word.raw)
-        # A word that ends at anything but a blank met an operator.
-        if not word.raw or word.raw[0] == "#" or command[end : end + 1] not in ("", " ", "\t"):
-            return None
-        words.append(word)
-        position = blanks.match(command, end).end()  # type: ignore[union-attr]
-    return words
-
-
-def _next_word(command: str, start: int, pieces: re.Pattern[str]) -> _Word:
-    """Read the word at `start`, "" when there is none."""
-    texts: list[str] = []
-    end, wild = start, False
-    while True:
-        piece = pieces.match(command, end)
-        if piece is None:
-            return _Word(command[start:end], "".join(texts), wild)
-        if piece[0] in ("*", "?", "["):
-            head = "".join(texts[:1])
-            wild = wild or not head or head.startswith("-")
-        text = _unquoted(piece[0])
-        if text:
-            texts.append(text)
-        end = piece.end()
-
-
-def _unquoted(piece: str) -> str:
-    """Return what the program gets for one piece of a word."""
-    if len(piece) == 1:
-        return piece
-    if piece[0] == "\\":
-        return piece[1:]
-    inner = piece[1:-1]
-    return inner if piece[0] == "'" else re.sub(r"\\([\\\"$`])", r"\1", inner)
-
-
-def _git_reason(words: list[_Word]) -> str | None:
+def _git_reason(words: list[Word]) -> str | None:
     # The other options before the command choose a repository, a
     # configuration or a program to run.
     if words and words[0].text == "--no-pager":
@@ -523,7 +458,7 @@ def _git_reason(words: list[_Word]) -> str | None:
     return _acting_reason(words[1:], _git_acts)
 
 
-def _acting_reason(words: list[_Word], acts: Callable[[str], bool]) -> str | None:
+def _acting_reason(words: list[Word], acts: Callable[[str], bool]) -> str | None:
     """Judge every word, also after `--`: an option may have taken that as its value."""
     if any(acts(word.text) for word in words):
         return NotKept.ACTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import unittest
+from pathlib import Path
 from typing import Any
 
 from tests.lanes.case import LaneCase, lane_suite

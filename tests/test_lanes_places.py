@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lanes.case import LaneCase, lane_suite
-from tests.test_lanes import Step, ToolCall
+from tests.test_lanes import MISS, Step, ToolCall, TurnsCase, hows
 
 READ_APP = Step([ToolCall("read_file", {"path": "app.py"})])
 
@@ -88,8 +88,71 @@ class AFolderBehindALink(LaneCase):
                 self.assertEqual([call["how"] for call in json.loads(done.stdout)["calls"]], ["synthesized"] * 3)
 
 
+class TheSameCommand(TurnsCase):
+    """Commands and arguments that come to the same, each held against what the live tool says of it."""
+
+    RECORDED: tuple[dict[str, Any], ...] = (
+        {"command": "cat app.py"},
+        {"command": "git log --oneline -5"},
+        {"command": "ls"},
+        {"command": "rg -n port app.py server"},
+        {"command": "cat nope.py"},
+    )
+    SAME: tuple[dict[str, Any], ...] = (
+        {"command": "cat ./app.py"},
+        {"command": "cat  app.py"},
+        {"command": 'cat "app.py"'},
+        {"command": "cat app.py", "timeout": 60},
+        {"command": "cat app.py", "workdir": "."},
+        {"command": "git log --oneline -n 5"},
+        {"command": "git log --oneline -n5"},
+        {"command": "git log --oneline --max-count=5"},
+        {"command": "git --no-pager log -5 --oneline"},
+        {"command": "ls ."},
+        {"command": "ls ./", "timeout": 30},
+        {"command": "rg -n 'port' app.py server"},
+        {"command": "cat 'nope.py'", "workdir": "."},
+    )
+    OTHERS: tuple[dict[str, Any], ...] = (
+        {"command": "cat app.py server/a.py"},
+        {"command": "cat ./nope.py"},
+        {"command": "cat 'app.p?'"},
+        {"command": "rg -n port ./app.py server"},
+        {"command": "git log --oneline -4"},
+        {"command": "git log -5"},
+        {"command": "ls -d ."},
+        {"command": "ls", "workdir": "server"},
+        {"command": "cat app.py", "timeout": -1},
+    )
+
+    def steps(self, calls: tuple[dict[str, Any], ...]) -> list[Any]:
+        return [*(Step([ToolCall("terminal", args)]) for args in calls), Step(text="port 8080")]
+
+    def test_a_spelling_is_a_hit_where_the_live_tool_answers_it_alike_and_only_there(self) -> None:
+        folder = self.workspace({"app.py": "port = 8080\n", "server/a.py": "y\n"})
+        for number in range(5):
+            (folder / "n.txt").write_text(str(number))
+            for words in ("init -q", "add .", f"-c user.name=a -c user.email=a@b commit -qm change-{number}"):
+                subprocess.run(["git", *words.split()], cwd=folder, check=True)
+        self.script(*self.steps(self.RECORDED))
+        _, kept = self.record("spelled", "look around", folder)
+        self.assertEqual(len(kept.calls), len(self.RECORDED))
+        asked = (*self.SAME, *self.OTHERS)
+        self.script(*self.steps(asked))
+        live = self.host.turn("look again", folder)
+        self.script(*self.steps(asked))
+        turn, ledger = self.replay("spelled", folder)
+        self.assertEqual(turn.ran, [])
+        recorded = {call.result for call in kept.calls}
+        for args, how, ours, real in zip(asked, hows(ledger), turn.results, live.results):
+            with self.subTest(args):
+                self.assertEqual(how, "hit" if args in self.SAME else "miss")
+                self.assertEqual(ours, real if how == "hit" else MISS)
+                self.assertEqual(real in recorded, how == "hit")
+
+
 def load_tests(loader: unittest.TestLoader, _: Any, __: Any) -> unittest.TestSuite:
-    return lane_suite(loader, InsideAnotherHermes, WorkingElsewhere, AFolderBehindALink)
+    return lane_suite(loader, InsideAnotherHermes, WorkingElsewhere, AFolderBehindALink, TheSameCommand)
 
 
 if __name__ == "__main__":

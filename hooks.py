@@ -407,7 +407,7 @@ def session_cwd(ctx: Any, session: str) -> str:
     return told[0] if told and all(same_file(told[0], other) for other in told[1:]) else ""
 
 
-def worked_elsewhere(ctx: Any, session: str, folder: str) -> str:
+def _worked_elsewhere(ctx: Any, session: str, folder: str) -> str:
     """A folder other than this one that the host names for a session, or ""."""
     return next((told for told in _told_folders(ctx, session) if not same_file(told, folder)), "")
 
@@ -833,7 +833,7 @@ class Plugin:
         if not answer.strip() or answer_is_missing(history):
             return self._recording_fails(recording, "the turn ended without an answer")
         folder = recording.folder
-        if folder and (there := worked_elsewhere(self.ctx, session, folder)):
+        if folder and (there := _worked_elsewhere(self.ctx, session, folder)):
             return self._recording_fails(
                 recording,
                 f"the session worked in {there}, not in {folder}: switch off what moves it"

@@ -15,6 +15,7 @@ import re
 import threading
 from collections import OrderedDict
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import Any, Callable, Iterable, Mapping
 
 from .cassette_store import (
@@ -27,6 +28,7 @@ from .cassette_store import (
     Facts,
     Ledger,
     Recorder,
+    Snapshot,
     hermes_release,
     plain_copy,
 )
@@ -260,13 +262,10 @@ class CommandKeys:
 
     def __init__(self, cassette: Cassette | None, workspace: Workspace | None, host: Recorder) -> None:
         self._workspace, self._host = workspace, host
-        self._folders: set[str] = set()
+        self._snapshot = cassette.snapshot if cassette else Snapshot()
         self._counts: dict[str, int] = {}  # a key -> how much of its spellings counts
         self._moved = False  # a call's folder may have stayed behind for later ones
         calls = [call for call in cassette.calls if call.tool == "terminal"] if cassette else []
-        if cassette is not None and workspace is not None:
-            folders = {path[:end] for path in cassette.snapshot.files for end, c in enumerate(path) if c == "/"}
-            self._folders = {workspace.canonical(folder) for folder in folders}
         if (hermes_release(host.hermes) or (0, 0)) < (0, 20):
             self._moved = any(self._folder(call.args) for call in calls)
         for call in calls:
@@ -300,6 +299,12 @@ class CommandKeys:
         if timeout is None or counts == _SECONDS:
             said["timeout"] = args.get("timeout") if timeout is None else timeout
         return _as_said("terminal", said)
+
+    @cached_property
+    def _folders(self) -> set[str]:
+        """The folders that are known to hold a file."""
+        found = {path[:end] for path in self._snapshot.files for end, char in enumerate(path) if char == "/"}
+        return {self._workspace.canonical(folder) for folder in found} if self._workspace else set()
 
     def _folder(self, args: Mapping[str, Any]) -> str | None:
         """Where a call runs: "" for the workspace itself, None for what is no path."""

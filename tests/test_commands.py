@@ -26,6 +26,21 @@ LATE = json.dumps({"output": "[Command timed out after 1s]", "exit_code": 124, "
 Args = Mapping[str, Any]
 
 
+class Words(unittest.TestCase):
+    @unittest.skipUnless(os.name == "posix" and shutil.which("bash"), "needs bash to compare with")
+    def test_the_words_are_those_that_bash_makes(self) -> None:
+        pieces = ["a", "-b", " ", "  ", "'x y'", '"x y"', "\\ ", '\\"', "''", '"\\\\"', '"a\\b"', "\\|", "=", "#", "~x"]
+        rng = random.Random(3)
+        commands = ["cat " + "".join(rng.choice(pieces) for _ in range(rng.randint(1, 7))) for _ in range(300)]
+        kept = [command for command in commands if split_command(command, False) is not None]
+        script = "\n".join(f"printf '%s\\0' {command}; printf '\\1'" for command in kept)
+        output = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout.decode()
+        for command, words in zip(kept, output.split("\1")):
+            mine = "".join(word.text + "\0" for word in split_command(command, False))
+            self.assertEqual(mine, words, command)
+        self.assertGreater(len(kept), 100)
+
+
 class CommandCase(unittest.TestCase):
     def keys(
         self, *recorded: tuple[Any, Any], hermes: str = "0.22.2", platform: str = "linux", aliases: tuple[str, ...] = ()

@@ -11,9 +11,9 @@ from unittest import mock
 from tests.support import temp_folder, write_tree
 from tests.test_hooks import QUESTION, HookCase
 
-from session_cassettes import hooks  # noqa: E402
-from session_cassettes.cassette_store import Cassette, Recorder  # noqa: E402
-from session_cassettes.snapshot import Workspace  # noqa: E402
+from session_cassettes import hooks
+from session_cassettes.cassette_store import Cassette, Recorder
+from session_cassettes.snapshot import Workspace
 
 
 class ARecordingThatIsToldItsFolder(HookCase):

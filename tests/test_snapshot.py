@@ -393,6 +393,13 @@ class TerminalTest(unittest.TestCase):
             self.verdict(command, True)
         self.assertLess(time.perf_counter() - started, 5)
 
+
+# --- results -----------------------------------------------------------------
+
+
+class KeepTest(unittest.TestCase):
+    """Which results are kept."""
+
     def verdict(self, tool: str = "read_file", result: Any = "{}", args: Any = None) -> str | None:
         """What a turn's first call is told."""
         return KeepRules().judge(tool, {} if args is None else args, result)

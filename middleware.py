@@ -291,7 +291,7 @@ class CommandKeys:
             return None
         outcome = counts == _OUTCOME and not self._moved and self._workspace is not None
         said: dict[str, Any] = {"words": forms.outcome if outcome else forms.words}
-        if folder and not (outcome and forms.placed):
+        if folder and not (outcome and forms.placed and folder in self._folders):
             said["workdir"] = folder
         elif self._moved and args.get("workdir"):
             said["workdir"] = "."
@@ -311,7 +311,9 @@ class CommandKeys:
         folder = args.get("workdir") or "."
         if not isinstance(folder, str):
             return None
-        place = folder if self._workspace is None else self._workspace.canonical(folder)
+        if self._workspace is None or ".." in folder.split("/"):
+            return folder  # a way back needs each folder of it to be there
+        place = self._workspace.canonical(folder)
         return "" if place == "." else place
 
     def _place(self, args: Mapping[str, Any]) -> Callable[[str], str]:
@@ -401,6 +403,7 @@ class Replay:
         self._index: dict[str, list[int]] = {}  # call key -> recorded calls, in order
         self._keys: dict[str, str] = {}  # a recorded call, word for word -> its call key
         self._commands = CommandKeys(cassette, workspace, self._host)
+        self._refused: dict[tuple[str, str], int] = {}  # (tool, path) -> the recorded call that it failed
         self._synth: Synthesizer | None = None
         if cassette is not None:
             self._load(cassette)
@@ -411,6 +414,7 @@ class Replay:
             self._index.setdefault(key, []).append(number)
             self._keys[_as_said(call.tool, call.args)] = key
         if self._workspace is not None:
+            self._refused = _refused_paths(cassette.calls, self._workspace)
             learned = learn(cassette.calls, cassette.snapshot)
             if major := self._host.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
@@ -468,7 +472,10 @@ class Replay:
                 raise Miss("the recording has no snapshot")
             text = self._synth.answer(tool, args)
         except Miss as miss:
-            return Answered(tool, plain, "miss", reason=str(miss)), MISS
+            number = self._refused.get((tool, _place(args, self._workspace)))
+            if number is None:
+                return Answered(tool, plain, "miss", reason=str(miss)), MISS
+            return Answered(tool, plain, "hit", recorded=number), _text(cassette.calls[number])
         return Answered(tool, plain, "synthesized"), text
 
     def _hit(self, tool: str, plain: Any, key: str, recorded: list[int], cassette: Cassette) -> tuple[Answered, Any]:
@@ -476,10 +483,7 @@ class Replay:
             self._asked[key] = nth = self._asked.get(key, 0) + 1
         number = recorded[min(nth, len(recorded)) - 1]
         reason = f"asked {nth} times, recorded {len(recorded)}: the last result again" if nth > len(recorded) else ""
-        result = cassette.calls[number].result
-        if not isinstance(result, str):
-            result = copy.deepcopy(result)
-        return Answered(tool, plain, "hit", recorded=number, repeat=nth, reason=reason), result
+        return Answered(tool, plain, "hit", recorded=number, repeat=nth, reason=reason), _text(cassette.calls[number])
 
     def _fault(self, tool: Any, error: Exception) -> str:
         """Note an internal error; the call is a miss and the run INVALID."""
@@ -535,6 +539,43 @@ class Replay:
                 left -= 1
                 call = call._replace(nearest=_nearest(call, self._cassette.calls))
             yield call
+
+
+#: How the live tools say that a path cannot be read or searched, whatever else was asked of it.
+_REFUSALS = {
+    "read_file": ("File not found: ", "Cannot read ", "Access denied: ", "Binary file "),
+    "search_files": ("Path not found: ",),
+}
+
+
+def _refused_paths(calls: Iterable[Call], workspace: Workspace) -> dict[tuple[str, str], int]:
+    """Return the paths that the tools could not read, by tool, each with the last call that says so.
+
+    A path that another call did read is none of them.
+    """
+    refused: dict[tuple[str, str], int] = {}
+    read = set()
+    for number, call in enumerate(calls):
+        place = (call.tool, _place(call.args, workspace))
+        if call.tool in _REFUSALS and place[1]:
+            value = leading_json(_text(call))
+            error = value.get("error") if isinstance(value, Mapping) else None
+            if isinstance(error, str) and error.startswith(_REFUSALS[call.tool]):
+                refused[place] = number
+            else:
+                read.add(place)
+    return {place: number for place, number in refused.items() if place not in read}
+
+
+def _place(args: Mapping[str, Any], workspace: Workspace | None) -> str:
+    path = args.get("path")
+    return workspace.canonical(path) if workspace is not None and isinstance(path, str) else ""
+
+
+def _text(call: Call) -> str:
+    """A recorded result as a tool returns it: a text, whatever an edited cassette holds."""
+    result = call.result
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
 def _nearest(missed: Answered, recorded: Iterable[Call]) -> str:

@@ -95,7 +95,7 @@ class NotKept:
     NO_ARGUMENTS = "its arguments are no JSON object"
     STUB = "the result is only Hermes's notice of a repeated call"
     FOREIGN_TOOL = "not a read-only tool"
-    NOT_JSON = "not JSON"
+    NOT_TEXT = "not a text"
     TOO_LARGE = "too large"
     TOTAL = "over 12 MB in this turn"
     # of a terminal command
@@ -368,9 +368,9 @@ class KeepRules:
         return None if tool in KEPT_TOOLS else NotKept.FOREIGN_TOOL
 
     def _size_reason(self, result: object) -> str | None:
-        size = result_bytes(result)
-        if size is None:
-            return NotKept.NOT_JSON
+        if not isinstance(result, str):
+            return NotKept.NOT_TEXT
+        size = text_bytes(result)
         if size > RESULT_LIMIT:
             return NotKept.TOO_LARGE
         if size > self._room:
@@ -379,19 +379,14 @@ class KeepRules:
         return None
 
 
-def result_bytes(result: object) -> int | None:
-    """Return the size of a result in bytes of UTF-8, None when JSON cannot hold it.
+def text_bytes(text: str) -> int:
+    """Return the size of a text in bytes of UTF-8.
 
-    A text beyond every limit is not encoded: its length is answer enough.
+    One beyond every limit is not encoded: its length is answer enough.
     """
-    if not isinstance(result, str):
-        try:
-            result = json.dumps(result, ensure_ascii=False, allow_nan=False)
-        except (TypeError, ValueError, RecursionError):
-            return None
-    if result.isascii() or len(result) > TURN_LIMIT:
-        return len(result)
-    return len(result.encode("utf-8", "surrogatepass"))
+    if text.isascii() or len(text) > TURN_LIMIT:
+        return len(text)
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def terminal_verdict(args: object, windows: bool = False) -> str | None:

@@ -96,6 +96,8 @@ class TheSameCommand(CommandCase):
             "/bin/cat app.py",
             "'cat' app.py",
             {"command": "cat app.py", "workdir": "server"},
+            {"command": f"cat {ROOT}/app.py", "workdir": "gone"},
+            {"command": "cat app.py", "workdir": "gone/.."},
             {"command": "cat app.py", "background": True},
             {"command": "cat app.py", "pty": True},
             {"command": "cat app.py", "timeout": 0},

@@ -554,10 +554,10 @@ class Judgement(unittest.TestCase):
         self.assertEqual(calls, [])
         self.assertIn("notice of a repeated call", " ".join(warnings))
 
-    def test_results_beyond_the_turns_limit_are_not_kept_whatever_their_type(self) -> None:
+    def test_results_beyond_the_turns_limit_are_not_kept(self) -> None:
         text = "x" * (RESULT_LIMIT - 100)
-        for result in (text, [text], {"parts": [text]}, "é" * (len(text) // 2)):
-            with self.subTest(kind=type(result).__name__):
+        for result in (text, "é" * (len(text) // 2)):
+            with self.subTest(result[0]):
                 slots = [self.slot("web_search", {"query": str(n)}, result) for n in range(20)]
                 calls, not_kept, warnings = hooks.judge_calls(slots)
                 self.assertEqual((len(calls), len(not_kept)), (6, 14))

@@ -457,6 +457,67 @@ class Replays(MiddlewareCase):
         self.assertEqual(ledgers[0].calls[0].how, "miss")
 
 
+class RecordedFailures(MiddlewareCase):
+    """What could not be read has no text in the snapshot, but it was seen to fail."""
+
+    GONE = json.dumps({"content": "", "error": "File not found: nope.py"})
+    FOLDER = json.dumps({"content": "", "error": "Cannot read '/home/me/shop/server': not a regular file"})
+    NOWHERE = json.dumps({"total_count": 0, "error": "Path not found: gone"})
+
+    def answers(self, *recorded: Call, asked: tuple[str, dict[str, Any]]) -> Any:
+        self.turn = self.host.start_turn("where?")
+        self.replay(cassette(*recorded))
+        return self.host.call(self.turn, *asked)
+
+    def test_a_path_that_failed_fails_again_whatever_else_is_asked_of_it(self) -> None:
+        for tool, recorded, result, asked in (
+            ("read_file", {"path": "nope.py"}, self.GONE, {"path": "./nope.py", "offset": 5, "limit": 10}),
+            ("read_file", {"path": f"{ROOT}/nope.py", "limit": 3}, self.GONE, {"path": "nope.py"}),
+            ("read_file", {"path": "server"}, self.FOLDER, {"path": "server/", "limit": 7}),
+            ("read_file", {"path": "/etc/nope"}, self.GONE, {"path": "/etc//nope", "limit": 7}),
+            ("search_files", {"pattern": "a", "path": "gone"}, self.NOWHERE, {"pattern": "b", "path": "./gone"}),
+            ("search_files", {"pattern": "a", "path": "gone"}, self.NOWHERE, {"target": "files", "path": "gone"}),
+        ):
+            with self.subTest(recorded=recorded, asked=asked):
+                self.assertEqual(self.answers(Call(tool, recorded, result), asked=(tool, asked)), result)
+
+    def test_what_failed_for_another_reason_or_not_always_is_not_known_to_fail(self) -> None:
+        again, text = ("read_file", {"path": "nope.py", "limit": 7}), json.dumps({"content": "1|x"})
+        for title, calls in {
+            "read later": (
+                Call("read_file", {"path": "nope.py"}, self.GONE),
+                Call("read_file", {"path": "nope.py", "limit": 1}, text),
+            ),
+            "an error of the call": (Call("read_file", {"path": "nope.py"}, json.dumps({"error": "bad limit"})),),
+            "another tool": (Call("skill_view", {"path": "nope.py"}, self.GONE),),
+            "another path": (Call("read_file", {"path": "Nope.py"}, self.GONE),),
+            "no path": (Call("read_file", {}, self.GONE),),
+        }.items():
+            with self.subTest(title):
+                self.assertEqual(self.answers(*calls, asked=again), MISS)
+        self.assertEqual(self.answers(Call("read_file", {}, self.GONE), asked=("read_file", {"path": 7})), MISS)
+
+    def test_a_file_that_is_in_the_snapshot_is_read_there(self) -> None:
+        asked = ("read_file", {"path": "server/auth.py", "limit": 7})
+        found = self.answers(Call("read_file", {"path": "server/auth.py"}, self.GONE), asked=asked)
+        self.assertIn("AUTH_PORT", found)
+
+
+class EditedResults(MiddlewareCase):
+    def test_a_recorded_result_that_is_no_text_is_handed_out_as_its_json_text(self) -> None:
+        for result, text in (
+            ({"a": ["é"]}, '{"a": ["é"]}'),
+            (None, "null"),
+            (7, "7"),
+            (True, "true"),
+            ("as is", "as is"),
+        ):
+            with self.subTest(result):
+                self.turn = self.host.start_turn("where?")
+                self.replay(cassette(Call("x", {}, result)))
+                self.assertEqual(self.host.call(self.turn, "x"), text)
+
+
 class DedicatedProcess(MiddlewareCase):
     """A process that exists for one replay."""
 

@@ -135,12 +135,15 @@ class Snapshot(NamedTuple):
 
     Paths use `/` on every platform and the case the disk shows.  `skipped`
     counts what was left out, by reason; `skipped_paths` names those whose
-    absence a replay must be able to explain (path to reason).
+    absence a replay must be able to explain (path to reason).  `links` says
+    which names, met on the way to a file, are links, and to what: a path that
+    has no link in it.
     """
 
     files: Mapping[str, SnapshotFile] = MappingProxyType({})
     skipped: Mapping[str, int] = MappingProxyType({})
     skipped_paths: Mapping[str, str] = MappingProxyType({})
+    links: Mapping[str, str] = MappingProxyType({})
 
 
 class Cassette(NamedTuple):
@@ -801,6 +804,7 @@ def _large_lines(cassette: Cassette) -> bytes:
     snapshot = {
         "skipped": dict(cassette.snapshot.skipped),
         "skipped_paths": dict(cassette.snapshot.skipped_paths),
+        "links": dict(cassette.snapshot.links),
         "files": {path: file._asdict() for path, file in cassette.snapshot.files.items()},
     }
     return b"%s\n}\n" % _lines(cassette.name, calls=calls, snapshot=snapshot)
@@ -929,10 +933,12 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
         files[path] = SnapshotFile(text, size, one.number("mtime", 0), one.get("ignored", bool, False))
     counts = Fields(snapshot.get("skipped", dict, {}), fields.file, "snapshot.skipped")
     paths = Fields(snapshot.get("skipped_paths", dict, {}), fields.file, "snapshot.skipped_paths")
+    links = Fields(snapshot.get("links", dict, {}), fields.file, "snapshot.links")
     return Snapshot(
         files,
         {reason: counts.get(reason, int) for reason in counts.value},
         {path: paths.get(path, str) for path in paths.value},
+        {path: links.get(path, str) for path in links.value},
     )
 
 
@@ -1611,11 +1617,11 @@ def _is_plain(calls: Sequence[Call], snapshot: Snapshot) -> bool:
             return False
         if type(file.mtime) is not float or not is_plain_json([file.size, file.mtime]):
             return False
-    counts, reasons = dict(snapshot.skipped), dict(snapshot.skipped_paths)
+    counts, reasons, links = dict(snapshot.skipped), dict(snapshot.skipped_paths), dict(snapshot.links)
     return (
-        is_plain_json([dict.fromkeys(snapshot.files), counts, reasons])
+        is_plain_json([dict.fromkeys(snapshot.files), counts, reasons, links])
         and all(type(count) is int for count in counts.values())
-        and all(type(reason) is str for reason in reasons.values())
+        and all(type(text) is str for text in (*reasons.values(), *links.values()))
     )
 
 

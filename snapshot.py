@@ -1036,6 +1036,7 @@ class _Gathered:
         self._closed = False
         self._files: dict[str, SnapshotFile] = {}
         self._reasons = dict(reasons)
+        self._links: dict[str, str] = {}
         self._done: set[str] = set()
         self._bytes = 0
 
@@ -1049,18 +1050,26 @@ class _Gathered:
         return SNAPSHOT_LIMIT - self._bytes
 
     def keep(self, name: str, path: str, file: SnapshotFile, size: int) -> None:
-        """Keep what `name` led to, under the path the disk shows; `size` in bytes as stored."""
+        """Keep what `name` led to, once, under the path the disk shows; `size` in bytes as stored."""
         with self._lock:
             if not self._closed:
                 self._done.add(name)
-                self._files[path] = file
-                self._bytes += size
+                if path not in self._files:
+                    self._files[path] = file
+                    self._bytes += size
 
     def skip(self, name: str, path: str, reason: str) -> None:
         with self._lock:
             if not self._closed:
                 self._done.add(name)
-                self._reasons[path] = reason
+                if path not in self._files:
+                    self._reasons[path] = reason
+
+    def link(self, links: Mapping[str, str]) -> None:
+        """Note which names on the way to a file are links, and to what."""
+        with self._lock:
+            if not self._closed:
+                self._links.update(links)
 
     def close(self, names: Sequence[str], reason: str) -> Snapshot:
         """Return the snapshot; names that are not done yet are skipped for `reason`."""
@@ -1071,15 +1080,15 @@ class _Gathered:
         # What lies outside has no place in a map of this folder.
         listed = [name for name in reasons if reasons[name] != SkipReason.OUTSIDE]
         named = {name: reasons[name] for name in listed[:_SKIPPED_PATHS_LIMIT]}
-        return Snapshot(self._files, dict(Counter(reasons.values())), named)
+        return Snapshot(self._files, dict(Counter(reasons.values())), named, self._links)
 
 
 class _Skip(Exception):
-    """A file that is not kept, and why."""
+    """A file that is not kept, and why; `path` is what links led to, "" unless one did."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.path = reason, ""
 
 
 class _Reader:
@@ -1102,31 +1111,34 @@ class _Reader:
             folder.close()
 
     def _one(self, folder: _Folder, rules: IgnoreRules, name: str) -> None:
-        path = name
+        path = target = name
         try:
-            path = folder.spelled(name)
-            file, size = self._file(folder, path)
-            file = SnapshotFile(file.text, file.size, file.mtime, rules.ignored(path))
-            self._gathered.keep(name, path, file, size)
+            path = target = folder.spelled(name)
+            target, data, status = folder.read(path, self._gathered.room)
+            text, size = self._text(data, path, target)
+            file = SnapshotFile(text, status.st_size, status.st_mtime, rules.ignored(target))
+            self._gathered.keep(name, target, file, size)
         except _Skip as skip:
-            self._gathered.skip(name, path, skip.reason)
+            target = skip.path or target
+            self._gathered.skip(name, target, skip.reason)
         except Exception:  # a name from a model must not end the snapshot of the others
-            self._gathered.skip(name, path, SkipReason.UNREADABLE)
+            self._gathered.skip(name, target, SkipReason.UNREADABLE)
+        if target != path:
+            self._gathered.link(folder.links(path, target))
 
-    def _file(self, folder: _Folder, path: str) -> tuple[SnapshotFile, int]:
-        """Return the file as it is kept and its size in bytes as stored."""
-        target, data, status = folder.read(path, self._gathered.room)
+    def _text(self, data: bytes, *paths: str) -> tuple[str, int]:
+        """Return the text as it is kept and its size in bytes as stored."""
         if b"\0" in data:
             raise _Skip(SkipReason.BINARY)
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             raise _Skip(SkipReason.NOT_UTF8) from None
-        kept = self._redacted(text, path, target)
+        kept = self._redacted(text, *paths)
         size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
         if size > self._gathered.room:
             raise _Skip(SkipReason.TOTAL)
-        return SnapshotFile(kept, status.st_size, status.st_mtime), size
+        return kept, size
 
     def _redacted(self, text: str, *paths: str) -> str:
         secret = any(path.rpartition("/")[2].lower() in _SECRET_FILES for path in paths)
@@ -1259,13 +1271,33 @@ class _Folder:
 
     def _read_resolved(self, path: str, room: int) -> tuple[str, bytes, os.stat_result]:
         target = self._resolve(path)
-        self._check(target)
-        opened = self._by_path(target) if self._by_name else self._walk_to(target)
-        return (target, *self._content(opened, SNAPSHOT_FILE_LIMIT, room))
+        try:
+            self._check(target)
+            opened = self._by_path(target) if self._by_name else self._walk_to(target)
+            return (target, *self._content(opened, SNAPSHOT_FILE_LIMIT, room))
+        except _Skip as skip:
+            skip.path = target
+            raise
+
+    def links(self, path: str, target: str) -> dict[str, str]:
+        """Return which names on the way from `path` to `target` are links, and to what."""
+        found: dict[str, str] = {}
+        walked = ""
+        try:
+            for name in path.split("/"):
+                step = f"{walked}/{name}" if walked else name
+                walked = self._resolve(step)
+                if walked != step:
+                    found[step] = walked
+        except _Skip:  # out of the folder, and in again
+            walked = ""
+        return found if walked == target else {path: target}
 
     def _resolve(self, path: str) -> str:
         """Return the path without links, relative to the folder."""
         real = os.path.realpath(os.path.join(self.root, path))
+        if real == self.root:
+            return ""
         head = self.root.rstrip("\\/") + os.sep
         if not real.startswith(head):
             raise _Skip(SkipReason.LINK_OUT)

@@ -289,6 +289,26 @@ class Synthesizer:
         raise Miss(f"no result of {tool!r} can be made from files")
 
 
+class _Links:
+    """The links of a workspace that its snapshot knows of."""
+
+    def __init__(self, links: Mapping[str, str], fold_case: bool) -> None:
+        self._fold: Callable[[str], str] = str.casefold if fold_case else str
+        self._targets = {self._fold(link): target for link, target in links.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._targets)
+
+    def follow(self, path: str) -> tuple[str, bool]:
+        """Return a workspace path without the links on its way, and whether its last name is one."""
+        walked, is_link = "", False
+        for name in path.split("/") if path and self else ():
+            step = f"{walked}/{name}" if walked else name
+            target = self._targets.get(self._fold(step))
+            walked, is_link = (step, False) if target is None else (target, True)
+        return walked or ("" if is_link else path), is_link
+
+
 class _Source:
     """What every answer is made of: the snapshot, and what is known of the Hermes that took it."""
 
@@ -301,6 +321,7 @@ class _Source:
         self.rg = (host.search or learned.get("search", "rg")) != "grep"
         self.rg_major: int | None = learned.get("rg_major")
         self.windows = host.platform == "win32"
+        self.links = _Links(snapshot.links, host.fold_case)
         self._lock = threading.Lock()
         self._index: _Index | None = None
 
@@ -323,6 +344,9 @@ class _Source:
         rel = self.workspace.relative(path)
         if rel is None:
             raise Miss(f"{path}: outside the workspace")
+        if self.links and ".." in re.split(r"[/\\]" if self.windows else "/", path):
+            raise Miss(f"{path}: it climbs, in a workspace with links")
+        rel, _ = self.links.follow(rel)
         return self.index.folded(rel) if self.host.fold_case else rel
 
     def absence(self, path: str, key: str) -> str:
@@ -547,6 +571,8 @@ class _Root(NamedTuple):
     typed: str
     rel: str  #: workspace path, "" for the workspace itself
     is_file: bool
+    linked: bool = False  #: the way to it goes through a link
+    is_link: bool = False  #: it is itself named by a link
 
 
 class _Searcher:
@@ -589,6 +615,10 @@ class _Searcher:
         return f"{_dump(out)}\n\n[Hint: {hint}]"
 
     def _found(self, root: _Root, args: Mapping[str, Any]) -> _Found:
+        if root.linked and self._source.rg and not root.is_file:
+            below = self._source.index.below(root)
+            if "/" in (args["file_glob"] or "") or any(document.file.ignored for document in below):
+                raise Miss("behind a link, a glob or an ignore rule may mean other names")
         return self._listing.find(root, args) if args["target"] == "files" else self._content.find(root, args)
 
     def _roots(self, path: str) -> tuple[list[_Root], str]:
@@ -622,10 +652,13 @@ class _Searcher:
         key = source.key(typed)
         if typed.startswith("~"):
             typed = source.workspace.home + typed[1:]
-        if key in source.snapshot.files and not typed.endswith(("/", "\\")):
-            return _Root(typed, key, True)
+        rel = source.workspace.relative(typed) or ""
+        real, is_link = source.links.follow(rel)
+        slashed = typed.endswith(("/", "\\"))
+        if key in source.snapshot.files and not slashed:
+            return _Root(typed, key, True, real != rel, is_link)
         if key in source.index.folders:
-            return _Root(typed, key, False)
+            return _Root(typed, key, False, real != rel, is_link and not slashed)
         raise Miss(source.absence(typed, key))
 
     def _merged(self, roots: Sequence[_Root], args: Mapping[str, Any]) -> _Found:
@@ -1166,6 +1199,10 @@ class _FileListing:
     def _by_find(self, root: _Root, name: str, args: Mapping[str, Any]) -> _Found:
         offset, end = args["offset"], args["offset"] + args["limit"]
         entries = self._source.family.lists == "entries"
+        if root.is_link and not entries:
+            return _Found()  # this `find` sees the link only, which is no file
+        if root.is_link and root.is_file:
+            raise Miss("the name of a link, and not of its file, must match here")
         listed = self._source.index.found(root, name, entries)
         if not entries or args["order"] == "modified":
             listed.sort(key=lambda entry: -entry[1])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 
 from tests.lanes.case import LaneCase, lane_suite
+from tests.lanes.host import HermesHost
 from tests.test_lanes import MISS, Step, ToolCall, TurnsCase, hows
 
 READ_APP = Step([ToolCall("read_file", {"path": "app.py"})])
@@ -151,8 +155,124 @@ class TheSameCommand(TurnsCase):
                 self.assertEqual(real in recorded, how == "hit")
 
 
+class PathsThatFail(TurnsCase):
+    """A path that is not there, or is no file, fails whatever else is asked of it."""
+
+    RECORDED: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("read_file", {"path": "nope.py"}),
+        ("read_file", {"path": "server"}),
+        ("search_files", {"pattern": "x", "path": "gone"}),
+    )
+    ASKED: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("read_file", {"path": "nope.py", "limit": 10}),
+        ("read_file", {"path": "nope.py", "offset": 5}),
+        ("read_file", {"path": "server", "limit": 3}),
+        ("search_files", {"pattern": "y", "path": "gone", "output_mode": "count"}),
+    )
+
+    def test_the_recorded_failure_is_what_the_live_tool_says_of_another_page(self) -> None:
+        folder = self.workspace({"app.py": "x\n", "server/a.py": "y\n"})
+        self.script(Step([ToolCall(*one) for one in self.RECORDED]), Step(text="nothing there"))
+        self.record("fails", "look", folder)
+        steps = [Step([ToolCall(*one)]) for one in self.ASKED]
+        self.script(*steps, Step(text="nothing there"))
+        live = self.host.turn("look again", folder)
+        self.script(*steps, Step(text="nothing there"))
+        turn, ledger = self.replay("fails", folder)
+        self.assertEqual((turn.results, turn.ran), (live.results, []))
+        self.assertEqual(hows(ledger), ["hit"] * len(self.ASKED))
+
+
+class LinksInTheWorkspace(TurnsCase):
+    """`AGENTS.md -> CLAUDE.md` and `lib -> src`, both read: a search answers as the live one does."""
+
+    ENGINE = "rg"
+    READ = ("AGENTS.md", "CLAUDE.md", "lib/a.py", "src/a.py", "lib/deep/b.py")
+    SEARCHES: tuple[dict[str, Any], ...] = (
+        {"pattern": "marker"},
+        {"pattern": "marker two", "output_mode": "count"},
+        {"pattern": "marker [ab]", "output_mode": "files_only"},
+        {"pattern": "*.md", "target": "files"},
+        {"pattern": "*.py", "target": "files", "path": "src"},
+        {"pattern": "marker a", "path": "lib"},
+        {"pattern": "marker b", "path": "lib/deep"},
+        {"pattern": "marker o", "path": "AGENTS.md"},
+        {"pattern": "*.py", "target": "files", "path": "lib"},
+        {"pattern": "*.py", "target": "files", "path": "lib/"},
+        {"pattern": "marker a", "path": "lib", "file_glob": "*.py"},
+    )
+    READS = tuple({"path": path, "limit": 1} for path in ("AGENTS.md", "lib/a.py", "lib/deep/b.py"))
+
+    def test_searches_and_reads_are_answered_as_live(self) -> None:
+        folder = self.workspace(
+            {"CLAUDE.md": "marker one\nmarker two\n", "src/a.py": "marker a\n", "src/deep/b.py": "marker b\n"}
+        )
+        (folder / "AGENTS.md").symlink_to("CLAUDE.md")
+        (folder / "lib").symlink_to("src")
+        self.script(*(Step([ToolCall("read_file", {"path": path})]) for path in self.READ), Step(text="read"))
+        _, kept = self.record("links", "look around", folder)
+        self.assertEqual(kept.recorder.search, self.ENGINE)
+        self.assertEqual(sorted(kept.snapshot.files), ["CLAUDE.md", "src/a.py", "src/deep/b.py"])
+        self.assertEqual(kept.snapshot.links, {"AGENTS.md": "CLAUDE.md", "lib": "src"})
+        asked = [("search_files", args) for args in self.SEARCHES] + [("read_file", args) for args in self.READS]
+        steps = [Step([ToolCall(tool, args)]) for tool, args in asked]
+        self.script(*steps, Step(text="done"))
+        live = self.host.turn("look again", folder)
+        self.script(*steps, Step(text="done"))
+        turn, ledger = self.replay("links", folder)
+        for (tool, args), how, ours, real in zip(asked, hows(ledger), turn.results, live.results):
+            with self.subTest(args):
+                self.assertEqual((how, unordered(ours)), ("synthesized", unordered(real)))
+
+
+class LinksWithoutRipgrep(LinksInTheWorkspace):
+    """The same where Hermes searches with grep and find."""
+
+    ENGINE = "grep"
+
+    @property
+    def host(self) -> HermesHost:
+        cls = type(self)
+        if cls._host is None:
+            cls._host = HermesHost(cls.version, cls.home, self.without_ripgrep())
+            cls.addClassCleanup(cls._stop_host)
+        return cls._host
+
+    def without_ripgrep(self) -> dict[str, str]:
+        """An environment with every tool of this one but ripgrep."""
+        home = Path(tempfile.mkdtemp(prefix="cassettes-test-"))
+        self.addClassCleanup(shutil.rmtree, home, ignore_errors=True)
+        tools = home / "bin"
+        tools.mkdir()
+        for tool in (tool for folder in os.environ["PATH"].split(os.pathsep) for tool in Path(folder).glob("*")):
+            if tool.name != "rg" and not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+        # Hermes starts login shells, whose profile would bring the old PATH back.
+        for profile in (".bash_profile", ".profile", ".bashrc"):
+            (home / profile).write_text(f"export PATH={tools}\n")
+        return {"PATH": str(tools), "HOME": str(home)}
+
+
+def unordered(text: str) -> Any:
+    """A search's result, whatever the order of its files."""
+    value = json.loads(text)
+    if "matches" in value:
+        value["matches"].sort(key=json.dumps)
+    if "files" in value:
+        value["files"].sort()
+    return value
+
+
 def load_tests(loader: unittest.TestLoader, _: Any, __: Any) -> unittest.TestSuite:
-    return lane_suite(loader, InsideAnotherHermes, WorkingElsewhere, AFolderBehindALink, TheSameCommand)
+    return lane_suite(
+        loader,
+        InsideAnotherHermes,
+        WorkingElsewhere,
+        AFolderBehindALink,
+        TheSameCommand,
+        LinksInTheWorkspace,
+        LinksWithoutRipgrep,
+    )
 
 
 if __name__ == "__main__":

@@ -1069,7 +1069,8 @@ class SnapshotTest(unittest.TestCase):
     def test_a_link_to_a_config_yaml_is_one(self) -> None:
         self.write("config.yaml", "api_key: secret")
         os.symlink("config.yaml", os.path.join(self.root, "settings.txt"))
-        self.skips("no stricter redaction", "settings.txt", redact=hermes_redactor(redact_of_0_19))
+        taken = self.take("settings.txt", redact=hermes_redactor(redact_of_0_19))
+        self.assertEqual((taken.files, taken.skipped_paths), ({}, {"config.yaml": "no stricter redaction"}))
 
     def test_a_file_that_cannot_be_redacted_is_skipped(self) -> None:
         self.write("a")
@@ -1148,14 +1149,36 @@ class SnapshotTest(unittest.TestCase):
                 self.skips("link out of the folder", "d/x", "f", "g", "h", "i", "i/y")
 
     @POSIX_ONLY
-    def test_links_inside_the_folder_are_kept_under_the_name_that_was_used(self) -> None:
+    def test_a_file_behind_links_is_kept_once_under_its_own_name_and_the_links_are_known(self) -> None:
         self.write("real/a", "one")
-        os.symlink("real", os.path.join(self.root, "link"))
-        os.symlink("link/a", os.path.join(self.root, "b"))
+        self.write("real/deep/c", "three")
+        for link, target in (("link", "real"), ("b", "link/a"), ("real/again", "../real"), ("self", ".")):
+            os.symlink(target, os.path.join(self.root, link))
         for by_name in (False, True):
             with self.subTest(by_name=by_name):
                 with self.walking(by_name):
-                    self.assertEqual(set(self.take("link/a", "b", "real/a").files), {"link/a", "b", "real/a"})
+                    taken = self.take("link/a", "b", "real/a", "link/again/deep/c", "self/link/a", "link/none")
+                self.assertEqual(set(taken.files), {"real/a", "real/deep/c"})
+                self.assertEqual(taken.skipped_paths, {"link/none": "not found"})
+                links = {"link": "real", "b": "real/a", "real/again": "real", "self": ""}
+                self.assertEqual(taken.links, links)
+
+    @POSIX_ONLY
+    def test_a_way_that_leaves_the_folder_and_comes_back_is_one_link(self) -> None:
+        self.write("a", "one")
+        os.symlink(self.root, self.outside)
+        os.symlink(self.outside, os.path.join(self.root, "out"))
+        taken = self.take("out/a")
+        self.assertEqual((set(taken.files), taken.links), ({"a"}, {"out": ""}))
+
+    @POSIX_ONLY
+    def test_a_file_that_is_read_by_two_names_takes_its_room_once(self) -> None:
+        text = "x" * (500 * 1024)
+        for number in range(16):
+            self.write(f"real/{number}", text)
+        os.symlink("real", os.path.join(self.root, "link"))
+        names = [f"{folder}/{number}" for number in range(16) for folder in ("link", "real")]
+        self.assertEqual(len(self.take(*names).files), 16)
 
     @POSIX_ONLY
     def test_an_ordinary_link_to_a_skipped_file_is_skipped(self) -> None:
@@ -1167,10 +1190,13 @@ class SnapshotTest(unittest.TestCase):
             with self.subTest(by_name=by_name):
                 with self.walking(by_name):
                     self.assertEqual(
-                        self.take("a", "b", "c/x").skipped_paths, {"a": "hidden", "b": "secret name", "c/x": "hidden"}
+                        self.take("a", "b", "c/x").skipped_paths,
+                        {".env": "hidden", "d/id_rsa": "secret name", ".h/x": "hidden"},
                     )
         os.symlink("config.yaml", os.path.join(self.root, "e"))
-        self.assertEqual(self.take("e", redact=redactor(lambda text, strict: str(strict))).files["e"].text, "True")
+        self.assertEqual(
+            self.take("e", redact=redactor(lambda text, strict: str(strict))).files["config.yaml"].text, "True"
+        )
 
     @POSIX_ONLY
     def test_links_in_a_circle_end(self) -> None:

@@ -286,6 +286,9 @@ class Hostile(unittest.TestCase):
         for unit in self.UNITS:
             for before in ("", "[a]: b\n\n- *[`a "):
                 yield before + unit, lambda size, unit=unit, before=before: before + unit * (size // len(unit))  # type: ignore[misc]
+        yield "items and empty lines", lambda size: "- " * (size // 4) + "a" + "\n" * (size // 2)
+        yield "quotes and lines", lambda size: ("> " * (size // 8) + "a\n") * 4
+        yield "a link with blanks", lambda size: "[a](" + " " * size
 
     def steps(self, answer: str) -> int:
         """Lines of ours that run for an answer: a count, the same on every machine."""

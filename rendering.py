@@ -80,7 +80,7 @@ def nearest(pin: str, shown: str) -> str:
     shown = shown[:_NEAR_TEXT]
     if found := re.search(r"[\W_]{0,9}".join(letters), shown, re.IGNORECASE):
         there = _ticked(" ".join(found[0].split()))
-        return f"only marks between: {there}" if len(wanted) > 1 else f"{there} is there"
+        return f"{there}, only marks between" if len(wanted) > 1 else f"{there} is there"
     words = [word.strip(".,:;!?()[]{}'\"`*") for word in shown.split(None, _NEAR_WORDS)[:_NEAR_WORDS]]
     parts = {part.casefold(): part for at in range(len(words)) if (part := " ".join(words[at : at + len(wanted)]))}
     likeness = difflib.SequenceMatcher(None, "", " ".join(wanted))

@@ -250,7 +250,7 @@ class Nearest(unittest.TestCase):
             ("1,234", "1234 rows", "`1234` is there"),
             ("8080", "80\n80", "`80 80` is there"),
             ("AUTH_PORT", "the auth port", "`auth port` is there"),
-            ("port 8080", "**port:** 8080", "only marks between: `port: 8080`"),
+            ("port 8080", "**port:** 8080", "`port: 8080`, only marks between"),
             ("v2.14.10", "it is v2.14.1, now", "`v2.14.1`"),
             ("v2.14.1", "it is (v2.15.1).", "`v2.15.1`"),
             ("server/auth.py", "`server/auth_handler.py`", "`server/auth_handler.py`"),

@@ -305,12 +305,21 @@ class Child(NamedTuple):
     complaint: str = ""  #: the last line that it printed, for the person to read
 
 
+class PinResult(NamedTuple):
+    """Whether an answer holds a pin, and how."""
+
+    pin: str
+    ok: bool
+    as_rendered: bool = False  #: held only by the answer as a person reads it (see `rendering`)
+    nearest: str = ""  #: what in the answer comes nearest to a pin that it lacks, or ""
+
+
 class Verdict(NamedTuple):
     """The result of a run and everything it rests on."""
 
     result: str  #: PASS, FAIL, DIVERGED or INVALID
     reasons: tuple[str, ...]  #: why INVALID; empty otherwise
-    pins: tuple[tuple[str, bool], ...]
+    pins: tuple[PinResult, ...]
     path: str
     misses: tuple[Answered, ...]
 
@@ -373,14 +382,14 @@ def _folded(text: str) -> str:
 # --- grading ---------------------------------------------------------------
 
 
-def grade(held: Mapping[str, bool], recorded: int, ledger: Ledger | None, reasons: Sequence[str]) -> Verdict:
+def grade(pins: Sequence[PinResult], recorded: int, ledger: Ledger | None, reasons: Sequence[str]) -> Verdict:
     """Turn a run's evidence into its verdict.  Pure: no disk, no clock.
 
     `reasons` are the causes that make the run INVALID, found by `doubts`; with
     any of them the pins are still shown, but never decide.  What is neither a
     hit nor synthesized counts as a miss.
 
-    :param held: each pin of the cassette, in order, and whether the answer holds it.
+    :param pins: each pin of the cassette, in order.
     :param recorded: how many calls the cassette holds.
     """
     calls = ledger.calls if ledger else ()
@@ -389,13 +398,14 @@ def grade(held: Mapping[str, bool], recorded: int, ledger: Ledger | None, reason
         reasons = [because("no ledger")]
     if reasons:
         result = "INVALID"
-    elif not held or not all(held.values()):
+    elif not pins or not all(one.ok for one in pins):
         result = "FAIL"
     elif misses:
         result = "DIVERGED"
     else:
         result = "PASS"
-    return Verdict(result, tuple(reasons), tuple(held.items()), describe_path(calls, recorded), misses)
+    path = describe_path(calls, recorded) if ledger else "not known"
+    return Verdict(result, tuple(reasons), tuple(pins), path, misses)
 
 
 def describe_path(calls: Sequence[Answered], recorded: int) -> str:
@@ -408,6 +418,8 @@ def describe_path(calls: Sequence[Answered], recorded: int) -> str:
 
 def _compare(calls: Sequence[Answered], recorded: int) -> str:
     order = [call.recorded for call in calls if call.how == "hit" and call.recorded is not None]
+    if not calls:
+        return "no call: nothing of the tape was read"
     if not order:
         return "no recorded call reused"
     if order == list(range(recorded)) and len(order) == len(calls):

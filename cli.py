@@ -37,6 +37,7 @@ from .cassette_store import (
     Hosting,
     Kind,
     Ledger,
+    PinResult,
     RecordingState,
     Store,
     Verdict,
@@ -71,6 +72,7 @@ from .hooks import (
     hermes_config,
     yolo_set,
 )
+from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .snapshot import hermes_redactor
 
 __all__ = [
@@ -109,8 +111,10 @@ ERROR, INTERRUPTED = 2, 130
 _CELL = 200
 #: The same for a pin in an error.
 _QUOTED = 200
-#: The same for a missed call and each remark on it.
+#: The same for a missed call and each remark on it, and for a line of an answer that is not shown whole.
 _MISS = 1_000
+#: Lines of an answer that are shown under a FAIL, and of each run's in `show`.
+_FAILED_LINES, _RUN_LINES = 20, 3
 
 
 # --- the terminal -----------------------------------------------------------------
@@ -399,8 +403,9 @@ def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     screen.print(f'{verb} "{shown(pin)}"; {options.cassette} has {len(pins)} pin{"s" * (len(pins) != 1)}')
     cassette, _ = plugin.store().read(options.cassette)
     held, _ = hold_pins([] if options.cassette_remove else [pin], cassette.answer)
-    if held.get(pin) is False:
-        screen.print(f'note: the recorded answer itself does not hold "{shown(pin)}"')
+    if pin in held and not held[pin].ok:
+        near = f" (nearest: {shown(held[pin].nearest)})" if held[pin].nearest else ""
+        screen.print(f'note: the recorded answer itself does not hold "{shown(pin)}"{near}')
     return 0
 
 
@@ -545,7 +550,7 @@ def _described(
             f"skipped files ({sum(skipped.values())})", [f"{n} {shown(why)}" for why, n in skipped.items()]
         )
     yield from _block("warnings", map(shown, cassette.warnings))
-    yield from _block("last runs", [_told_run(run, screen) for run in runs])
+    yield from _block("last runs", [_told_run(run, full, screen) for run in runs])
     yield f"path {shown(store.path(name))}"
     yield f"runs {shown(store.runs(name))}"
 
@@ -580,11 +585,22 @@ def _told_files(cassette: Cassette, full: bool) -> list[str]:
     return [f"{shown(path)} ({file.size} bytes)" for path, file in files]
 
 
-def _told_run(run: Mapping[str, Any], screen: Screen) -> str:
+def _told_run(run: Mapping[str, Any], full: bool, screen: Screen) -> str:
     at, result, model, path = (shown(run.get(key, ""), _CELL) for key in ("at", "result", "model", "path"))
     held = sum(bool(pin.get("ok")) for pin in run.get("pins", ()) if isinstance(pin, dict))
     parts = [at, _coloured(result or "?", result, screen), model, f"pins {held}/{len(run.get('pins', ()))}", path]
-    return "  ".join(parts)
+    answer = str(run.get("answer", ""))
+    lines = shown_lines(answer.strip("\n")) if full else _beginning(answer, _RUN_LINES, "--full")
+    return "  ".join(parts) + "\n" * bool(answer.strip()) + textwrap.indent("\n".join(lines), "  ")
+
+
+def _beginning(text: str, count: int, how: str) -> list[str]:
+    """The first lines of a text, no line too long, and how to see what is left out."""
+    lines = shown_lines(text.strip("\r\n"))
+    told = [shown(line, _MISS) for line in lines[:count]]
+    more = len(lines) - len(told)
+    left = f"{more} more line{'s' * (more != 1)}" if more else "longer lines"
+    return told if told == lines else [*told, f"... {left}: {how}"]
 
 
 def _compact(value: Any) -> str:
@@ -642,7 +658,7 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
     told = json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}) if options.cassette_json else None
     with contextlib.suppress(OSError):  # graded and kept: whoever stopped reading changes no verdict
-        screen.print(told or verdict_text(name, run["model"], seconds, verdict, screen))
+        screen.print(told or verdict_text(run, verdict, str(path), screen))
     return verdict.exit_code
 
 
@@ -664,8 +680,8 @@ def _graded(launch: Launch, cassette: Cassette, evidence: Evidence) -> Verdict:
     reasons = doubts(launch.arm, ledger, claim, child, same_answer(child.printed, answer), unreadable)
     reasons += [because("still waiting")] * waits
     held, slow = hold_pins(cassette.pins, answer)
-    held = {pin: held.get(pin, False) for pin in cassette.pins}
-    return grade(held, len(cassette.calls), ledger, [*reasons, *slow])
+    pins = [held.get(pin, PinResult(pin, False)) for pin in cassette.pins]
+    return grade(pins, len(cassette.calls), ledger, [*reasons, *slow])
 
 
 def _trusted(store: Store, path: Path, parse: Callable[[bytes, str], Any]) -> tuple[Any, list[str]]:
@@ -693,21 +709,30 @@ def _work_folder(path: str) -> str:
     return folder
 
 
-def verdict_text(name: str, model: str, seconds: float, verdict: Verdict, screen: Screen) -> str:
-    """Write a verdict as `run` prints it."""
+def verdict_text(run: Mapping[str, Any], verdict: Verdict, file: str, screen: Screen) -> str:
+    """Write a verdict as `run` prints it.
+
+    :param run: what the run's file tells, which lies at `file`.
+    """
     misses = len(verdict.misses)
     noted = f" (also {misses} cassette miss{'es' * (misses != 1)})" if verdict.result == "FAIL" and misses else ""
-    held = sum(ok for _, ok in verdict.pins)
-    lines = [f"{name} with {shown(model, _CELL)} ({seconds:.0f}s)"]
+    held = sum(one.ok for one in verdict.pins)
+    lines = [f"{run['name']} with {shown(run['model'], _CELL)} ({run['seconds']:.0f}s)"]
     lines.append(f"result {_coloured(verdict.result, verdict.result, screen)}{noted}")
     lines += [f"reason: {shown(reason)}" for reason in verdict.reasons]
     lines.append(f"pins {held}/{len(verdict.pins)}")
-    for pin, ok in verdict.pins:
-        lines.append(f"{screen.paint('[ok]', 'green') if ok else screen.paint('[--]', 'red')} {shown(pin)}")
+    for one in verdict.pins:
+        mark = screen.paint("[ok]", "green") if one.ok else screen.paint("[--]", "red")
+        lines.append(f"{mark} {shown(one.pin)}{' (as rendered)' * one.as_rendered}")
+        lines += [f"     nearest: {shown(one.nearest)}"] * bool(one.nearest)
     lines.append(f"path {verdict.path}")
     for miss in verdict.misses:
         lines.append(f"miss: {shown(f'{miss.tool} {_compact(miss.args)}', _MISS)}")
         lines += [f"      {shown(note, _MISS)}" for note in (miss.reason, miss.nearest) if note]
+    if verdict.result == "FAIL":
+        whole = quote(["hermes", "cassette", "show", run["name"], "--full"])
+        lines += _block("answer", _beginning(run["answer"], _FAILED_LINES, whole))
+        lines.append(f"file {shown(file)}")
     return "\n".join(lines)
 
 
@@ -738,7 +763,10 @@ def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[st
         "result": verdict.result,
         "exit_code": verdict.exit_code,
         "reasons": list(verdict.reasons),
-        "pins": [{"pin": pin, "ok": ok} for pin, ok in verdict.pins],
+        "pins": [
+            {key: value for key, value in one._asdict().items() if key in ("pin", "ok") or value}
+            for one in verdict.pins
+        ],
         "path": verdict.path,
         "answer": ledger.answer if ledger else "",
         "calls": [call._asdict() for call in ledger.calls] if ledger else [],
@@ -1212,54 +1240,61 @@ def _refuse_other_host(plugin: Plugin, answer: Fields) -> None:
 
 #: Seconds that the regular expressions among a cassette's pins may take together.
 PIN_SECONDS = 5.0
+#: Missing pins of which it is looked for what came nearest.
+_NEAREST = 20
 
-#: Tries patterns in an interpreter of its own and prints each outcome at once: true
-#: or false, or why it does not compile. Compiling and matching hold the interpreter's
-#: lock for as long as they take, so that only another process can bound them; its
-#: watchdog ends it even if this one dies.
+#: Tries patterns in an interpreter of its own and prints each outcome at once: which
+#: text matched, or null, or why it does not compile. Compiling and matching hold the
+#: interpreter's lock for as long as they take, so that only another process can bound
+#: them; its watchdog ends it even if this one dies.
 _PIN_WORKER = """
 import faulthandler, json, os, re, sys
 job = json.load(sys.stdin)
 faulthandler.dump_traceback_later(job["seconds"] + 1, exit=True, file=open(os.devnull, "w"))
-texts = [job["answer"], job["answer"].replace("\\\\", "/")]
 for pattern in job["patterns"]:
     try:
         found = re.compile(pattern, re.IGNORECASE).search
     except Exception as error:
         outcome = str(error) or type(error).__name__
     else:
-        outcome = any(found(text) for text in texts)
+        outcome = next((number for number, text in enumerate(job["texts"]) if found(text)), None)
     print(json.dumps(outcome), flush=True)
 """
 
 
-def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, bool], list[str]]:
+def hold_pins(pins: Sequence[str], answer: str) -> tuple[dict[str, PinResult], list[str]]:
     """Say of each pin whether an answer holds it, and why that could not be said of some.
 
-    A regular expression is tried in a child, since one that backtracks without
-    end could never be stopped here.
+    A pin that the answer lacks as it is written is held against the answer as a
+    person reads it.  A regular expression is tried in a child, since one that
+    backtracks without end could never be stopped here.
 
     :raises CassetteError: if one does not compile.
     """
-    held = {pin: pin_holds(pin, answer) for pin in pins if not pin.startswith("re:")}
+    held = {pin: PinResult(pin, pin_holds(pin, answer)) for pin in pins if not pin.startswith("re:")}
+    missing = [pin for pin, one in held.items() if not one.ok]
     regexes = [pin for pin in pins if pin.startswith("re:")]
+    read = rendered(answer) if missing or regexes else ""
+    for number, pin in enumerate(missing):
+        ok = pin_holds_rendered(pin, read)
+        held[pin] = PinResult(pin, ok, ok, "" if ok or number >= _NEAREST else nearest(pin, read))
     if not regexes:
         return held, []
     try:
-        outcomes = _tried_regexes(regexes, answer)
+        outcomes = _tried_regexes(regexes, [answer, answer.replace("\\", "/"), read, read.replace("\\", "/")])
     except (OSError, ValueError) as error:
         return held, [because("no pin child", error=error)]
     for pin, outcome in zip(regexes, outcomes, strict=False):
         if isinstance(outcome, str):
             raise CassetteError(f'the pin "{shown(pin, _QUOTED)}" does not compile ({outcome}): correct it')
-        held[pin] = bool(outcome)
+        held[pin] = PinResult(pin, outcome is not None, outcome is not None and outcome > 1)
     late = regexes[len(outcomes) :]
     return held, [because("slow pin", pin=shown(late[0], _QUOTED), seconds=PIN_SECONDS)] if late else []
 
 
-def _tried_regexes(regexes: Sequence[str], answer: str) -> list[Any]:
-    """What the child printed of each regular expression until time was up."""
-    job = {"patterns": [pin[3:] for pin in regexes], "answer": answer, "seconds": PIN_SECONDS}
+def _tried_regexes(regexes: Sequence[str], texts: Sequence[str]) -> list[Any]:
+    """What the child printed of each regular expression until time was up: the text that it matches, by its number."""
+    job = {"patterns": [pin[3:] for pin in regexes], "texts": texts, "seconds": PIN_SECONDS}
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-W", "ignore", "-c", _PIN_WORKER],
@@ -1285,7 +1320,7 @@ def refuse_empty_pins(pins: Sequence[str]) -> None:
     """
     held, slow = hold_pins([pin for pin in pins if pin.startswith("re:")], "")
     for pin, empty in held.items():
-        if empty:
+        if empty.ok:
             raise CassetteError(
                 f'the pin "{shown(pin, _QUOTED)}" matches even an empty answer, so it could never fail: ask for more'
             )

@@ -78,8 +78,9 @@ __all__ = [
     "judge_calls",
     "make_cassette",
     "plugin_facts",
-    "remarks",
     "refuse_foreign_runtime",
+    "remarks",
+    "replay_workspace",
     "same_answer",
     "yolo_set",
 ]
@@ -169,11 +170,11 @@ def _read_code() -> tuple[str, str]:
     """The plugin's version and its fingerprint: SHA-256 over its files, whatever their line ends."""
     folder = Path(__file__).resolve().parent
     digest = hashlib.sha256()
-    for path in sorted([*folder.glob("*.py"), folder / "plugin.yaml"]):
+    for path in sorted([*folder.glob("*.py"), *folder.glob("suite/*.py"), folder / "plugin.yaml"]):
         data = path.read_bytes()
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
-        digest.update(f"{path.name} {len(data)}\n".encode())
+        digest.update(f"{path.relative_to(folder).as_posix()} {len(data)}\n".encode())
         digest.update(data)
     found = re.search(r"^version:\s*(\S+)", (folder / "plugin.yaml").read_text("utf-8"), re.MULTILINE)
     return found.group(1).strip("\"'") if found else "", digest.hexdigest()

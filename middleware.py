@@ -16,7 +16,7 @@ import threading
 from collections import OrderedDict
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
     CALL_LIMIT,
@@ -32,8 +32,7 @@ from .cassette_store import (
     hermes_release,
     plain_copy,
 )
-from .commands import command_forms
-from .snapshot import FOREGROUND_SECONDS, Workspace, leading_json
+from .snapshot import FOREGROUND_SECONDS, Word, Workspace, leading_json, split_command
 from .synth_search import Miss, Synthesizer, coerce_args, learn
 
 #: What the model sees for a call that the cassette cannot answer.  It is no
@@ -363,6 +362,152 @@ def _spelling_shown(result: Any) -> int:
     if type(code) is int and code == 0 and not value.get("error"):
         return _OUTCOME
     return _SECONDS if code == 124 else _WORDS
+
+
+# --- which terminal commands are one ---------------------------------------------
+
+#: What Hermes itself reads in the text of a command, to word its remarks (`_interpret_exit_code`).
+_REMARKED = "[|;&]"
+#: Files for which Hermes redacts a command's output more strictly; it goes by the command's text.
+_REDACTED = r"\.(?!\.?\Z).*|config\.yaml.*"
+
+#: Letters of `ls` that change what it says of a folder's files, not what it calls the folder.
+_LS_LETTERS = frozenset("1AFGSXaghilnoprst")
+#: Those of them whose order means nothing.
+_LS_FREE = frozenset("ahlrt")
+#: Flags of `git log` and `git show` that take no value of their own.
+_GIT_FLAGS = frozenset(
+    "-p -u -s --patch --no-patch --oneline --stat --shortstat --numstat --summary --graph --decorate --no-decorate"
+    " --all --branches --tags --remotes --reverse --merges --no-merges --first-parent --name-only --name-status"
+    " --abbrev-commit --no-abbrev-commit --no-color --date-order --topo-order --author-date-order --follow".split()
+)
+_COUNT = r"(?:-n?|--max-count=)([1-9]\d{0,8})"
+
+
+class Forms(NamedTuple):
+    """What a command comes to, in two degrees.
+
+    Commands with an equal `words` do the same.  Those with an equal `outcome`
+    do so where one of them is known to succeed: a file that `cat` cannot open
+    is called in its complaint as it was typed.
+    """
+
+    words: tuple[str, ...]
+    outcome: tuple[str, ...]
+    placed: bool  #: `outcome` says where its files are, so where the command runs does not count
+
+
+def command_forms(
+    command: str, windows: bool, place: Callable[[str], str], is_folder: Callable[[str], bool]
+) -> Forms | None:
+    """Return what a command comes to; None when only the same text is the same command.
+
+    :param place: returns one spelling for all paths that lead from where the
+        command runs to the same file.
+    :param is_folder: says that a path surely is a folder, and no link to one.
+    """
+    words = split_command(command, windows) if command.isprintable() else None
+    if not words or words[0].raw != words[0].text or words[0].live or re.search(_REMARKED, command):
+        return None
+    if words[0].text in ("cat", "type") and any(map(_redacts_by_text, words[1:])):
+        typed = tuple(f"raw {word.raw}" for word in words)
+        return Forms(typed, typed, False)
+    if words[0].text == "git" and len(words) > 1 and words[1].raw == "--no-pager":
+        del words[1]  # there is no terminal to page on
+    said = tuple(_said(word) for word in words)
+    outcome = None if windows else _outcome(words, place, is_folder)
+    paths = [part for part in outcome or () if part.startswith("path ")]
+    others = [part for part in (outcome or said)[1:] if not part.startswith(("path ", "letters ", "word -"))]
+    return Forms(said, outcome or said, bool(paths) and not others)
+
+
+def _redacts_by_text(word: Word) -> bool:
+    name = word.text.rpartition("/")[2]
+    return re.search(r"[\s\\]", word.raw) is not None or re.fullmatch(_REDACTED, name, re.IGNORECASE) is not None
+
+
+def _said(word: Word) -> str:
+    return f"raw {word.raw}" if word.live else f"word {word.text}"
+
+
+def _outcome(
+    words: Sequence[Word], place: Callable[[str], str], is_folder: Callable[[str], bool]
+) -> tuple[str, ...] | None:
+    program = words[0].text
+    if program == "cat":
+        return ("word cat", *_cat(words[1:], place))
+    if program in ("ls", "dir"):
+        return _listing(words, place, is_folder)
+    if program == "git" and len(words) > 1 and words[1].raw in ("log", "show"):
+        return _history(words)
+    return None
+
+
+def _cat(words: Sequence[Word], place: Callable[[str], str]) -> list[str]:
+    """`cat` prints no names: what leads to the same files is the same."""
+    said = []
+    options = True
+    for word in words:
+        if not word.live and options and word.text == "--":
+            options = False
+        elif word.live or word.text == "-" or options and word.text.startswith("-"):
+            said.append(_said(word))
+        else:
+            steps = word.text.split("/")
+            # A folder's name, and one that climbs, may fail where another spelling does not.
+            plain = word.text and ".." not in steps and steps[-1] not in ("", ".")
+            said.append(f"path {place(_from_here(word.text))}" if plain else _said(word))
+    return said
+
+
+def _from_here(path: str) -> str:
+    """A path as the program reads it: a quoted `~` is a name."""
+    return path if path.startswith("/") else f"./{path}"
+
+
+def _listing(
+    words: Sequence[Word], place: Callable[[str], str], is_folder: Callable[[str], bool]
+) -> tuple[str, ...] | None:
+    """`ls` of one folder says nothing of how it is called; None for any other."""
+    letters, operands = "", []
+    for word in words[1:]:
+        if word.live or word.text.startswith("--"):
+            return None
+        if word.text.startswith("-") and len(word.text) > 1:
+            if operands:
+                return None
+            letters += word.text[1:]
+        else:
+            operands.append(word.text)
+    if not set(letters) <= _LS_LETTERS or len(operands) > 1 or operands and ".." in operands[0].split("/"):
+        return None
+    path = _from_here(operands[0]) if operands else "."
+    if operands and path not in ("./", "./.", "././") and (not operands[0] or not is_folder(path)):
+        return None
+    if set(letters) <= _LS_FREE:
+        letters = "".join(sorted(set(letters)))
+    return (f"word {words[0].text}", f"letters {letters}", f"path {place(path)}")
+
+
+def _history(words: Sequence[Word]) -> tuple[str, ...] | None:
+    """`git log` says the same whichever way it is told how many; None when it is not told once."""
+    rest = list(words[2:])
+    count, flags = "", []
+    while rest and rest[0].text.startswith("-") and rest[0].text != "--" and not rest[0].live:
+        text = rest.pop(0).text
+        if text in ("-n", "--max-count") and rest and not rest[0].live:
+            text = f"-n{rest.pop(0).text}"
+        if found := re.fullmatch(_COUNT, text, re.ASCII):
+            if count:
+                return None
+            count = found[1]
+        elif text in _GIT_FLAGS or re.match(r"--(?!max-|skip)[a-z-]+=", text):
+            flags.append(f"word {text}")
+        else:
+            return None
+    if not count:
+        return None
+    return ("word git", f"word {words[1].text}", f"count {count}", *flags, *map(_said, rest))
 
 
 # --- replay ------------------------------------------------------------------

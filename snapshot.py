@@ -26,7 +26,6 @@ from fnmatch import translate
 from functools import cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from .commands import Word, split_command
 from .cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile, same_file
 
 #: Tools whose results are kept; `terminal` has a rule of its own.
@@ -489,6 +488,80 @@ def _names_option(word: str, options: Iterable[str], harmless: Iterable[str]) ->
     if len(name) < 3 or name in harmless:
         return False
     return any(option.startswith(name) for option in options)
+
+
+# --- the words of a terminal command ---------------------------------------
+
+_BLANKS = "[ \t]*"
+# The pieces of a shell word.  What is not listed (operators, expansions,
+# comments, history, braces) ends the match, and with it the word.
+_PLAIN_PIECE = r"[^\s'\"\\|&;<>(){}$`!]"
+_POSIX_PIECE = _PLAIN_PIECE + r"|'[^']*'|\"(?:[^\"\\$`!]|\\.)*\"|\\."
+# Windows may mean Git Bash, cmd or PowerShell: only what all three read alike.
+_WINDOWS_PIECE = (
+    r"(?![\^@%])" + _PLAIN_PIECE + r"|\\(?!['\"]|\Z)"
+    r"|'[^'\"^|&<>()%`]*(?<!\\)'|\"(?:[^\"\\$`!%]|\\(?!\"))*\""
+)
+#: PowerShell takes curly quotes for quotes.
+_CURLY = "[\u2018-\u201f]"
+#: A word from which all three shells of Windows make the same one.
+_WINDOWS_SETTLED = r"[\w./:=+\\-]+|\"[\w ./:=+-]+\""
+
+
+class Word(NamedTuple):
+    """One word of a command."""
+
+    raw: str  #: as typed
+    text: str  #: as the program gets it, but for what `live` says
+    wild: bool  #: the shell may turn it into something that starts with a dash
+    live: bool  #: the shell may yet make something else of it: file names, a home folder
+
+
+def split_command(command: str, windows: bool) -> list[Word] | None:
+    """Split one simple command; None when it is anything more than that."""
+    if windows and re.search(_CURLY, command):
+        return None
+    pieces, blanks = re.compile(_WINDOWS_PIECE if windows else _POSIX_PIECE), re.compile(_BLANKS)
+    words: list[Word] = []
+    position = blanks.match(command).end()  # type: ignore[union-attr]
+    while position < len(command):
+        word = _word(command, position, pieces)
+        end = position + len(word.raw)
+        # A word that ends at anything but a blank met an operator.
+        if not word.raw or word.raw[0] == "#" or command[end : end + 1] not in ("", " ", "\t"):
+            return None
+        words.append(word._replace(live=not re.fullmatch(_WINDOWS_SETTLED, word.raw)) if windows else word)
+        position = blanks.match(command, end).end()  # type: ignore[union-attr]
+    return words
+
+
+def _word(command: str, start: int, pieces: re.Pattern[str]) -> Word:
+    """Read the word at `start`, "" when there is none."""
+    texts: list[str] = []
+    end, wild = start, False
+    live = command.startswith(("=", "~"), start)
+    while True:
+        piece = pieces.match(command, end)
+        if piece is None:
+            return Word(command[start:end], "".join(texts), wild, live)
+        live = live or piece[0] in ("*", "?", "[", "~")
+        if piece[0] in ("*", "?", "["):
+            head = "".join(texts[:1])
+            wild = wild or not head or head.startswith("-")
+        text = _unquoted(piece[0])
+        if text:
+            texts.append(text)
+        end = piece.end()
+
+
+def _unquoted(piece: str) -> str:
+    """Return what the program gets for one piece of a word."""
+    if len(piece) == 1:
+        return piece
+    if piece[0] == "\\":
+        return piece[1:]
+    inner = piece[1:-1]
+    return inner if piece[0] == "'" else re.sub(r"\\([\\\"$`])", r"\1", inner)
 
 
 # --- results: which are only a stub ------------------------------------------

@@ -164,6 +164,7 @@ def install_plugin(home: Path) -> None:
     folder.mkdir(parents=True)
     for path in (*REPO.glob("*.py"), REPO / "plugin.yaml"):
         shutil.copy2(path, folder / path.name)
+    shutil.copytree(REPO / "suite", folder / "suite", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def write_config(home: Path, base_url: str, model: str, enabled: bool = True, more: str = "") -> None:

@@ -9,7 +9,7 @@ import os
 import random
 import sys
 import unittest
-from typing import Any
+from typing import Any, Sequence
 from unittest import mock
 
 from tests.support import FakeHost, load_plugin, temp_folder
@@ -25,6 +25,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Claim,
     Recorder,
     Ledger,
+    PinResult,
     Snapshot,
     SnapshotFile,
     Store,
@@ -34,6 +35,8 @@ from session_cassettes.cassette_store import (  # noqa: E402
 )
 
 QUESTION = "Where is the auth handler?"
+HIT = Answered("read_file", {}, "hit", recorded=1)
+PASSED = "result PASS\npins 1/1\n[ok] 8080\npath 1 call: 1 hit, 0 synthesized, 0 miss"
 
 
 class Terminal(io.StringIO):
@@ -140,7 +143,7 @@ class Pinning(CliCase):
             (r"re:(?m)^b", "a\nb", True),
         ):
             with self.subTest(pin=pin, answer=answer):
-                self.assertEqual(cli.hold_pins([pin], answer), ({pin: holds}, []))
+                self.assertEqual(cli.hold_pins([pin], answer), ({pin: PinResult(pin, holds)}, []))
 
     def test_an_expression_that_does_not_compile_is_refused_in_one_line(self) -> None:
         rng = random.Random(9)
@@ -203,7 +206,7 @@ class Pinning(CliCase):
         answer = "a" * 60 + "!"
         with mock.patch.object(cli, "PIN_SECONDS", 1.0):
             held, reasons = cli.hold_pins(["8080", "re:a{60}!", "re:(a+)+$", "re:x"], answer)
-        self.assertEqual(held, {"8080": False, "re:a{60}!": True})
+        self.assertEqual({pin: one.ok for pin, one in held.items()}, {"8080": False, "re:a{60}!": True})
         self.assertEqual(reasons, ['the pin "re:(a+)+$" could not be tried in 1 s on this answer'])
 
     def test_a_pin_that_could_never_fail_is_refused_also_when_it_came_by_hand(self) -> None:
@@ -232,7 +235,7 @@ class Pinning(CliCase):
         ]
         held, reasons = cli.hold_pins(pins, answer)
         self.assertEqual(reasons, [])
-        self.assertEqual([held[pin] for pin in pins], [True, True, True, True, False, True, False])
+        self.assertEqual([held[pin].ok for pin in pins], [True, True, True, True, False, True, False])
 
 
 class Looking(CliCase):
@@ -673,36 +676,136 @@ class PrintedAnswers(unittest.TestCase):
 class VerdictText(unittest.TestCase):
     """The form of the two examples in the specification."""
 
-    def shown(self, *args: Any) -> str:
+    def shown(self, verdict: Any, answer: str = "no idea") -> str:
         screen = cli.Screen(io.StringIO(), io.StringIO(), {})
-        return cli.verdict_text("e2e-probe", "a-model", 11.2, *args, screen)
+        run = {"name": "e2e-probe", "model": "a-model", "seconds": 11.2, "answer": answer}
+        return cli.verdict_text(run, verdict, "/runs/1.json", screen)
 
     def ledger(self, *calls: Answered, answer: str) -> Any:
         facts = hooks.plugin_facts()
         return Ledger("a", "t", ("s",), "a-model", facts, calls, answer, finished=True)
 
+    def graded(self, answer: str, *pins: str, calls: Sequence[Answered] = (HIT,)) -> str:
+        """The verdict of a run whose turn gave this answer."""
+        held, _ = cli.hold_pins(pins, answer)
+        return self.shown(grade([held[pin] for pin in pins], 7, self.ledger(*calls, answer=answer), []), answer)
+
     def test_a_pass(self) -> None:
-        calls = Answered("read_file", {}, "hit", recorded=1), Answered("search_files", {}, "synthesized")
-        verdict = grade({"auth.py": True, "8080": True}, 7, self.ledger(*calls, answer="server/auth.py, 8080"), [])
+        calls = HIT, Answered("search_files", {}, "synthesized")
         self.assertEqual(
-            self.shown(verdict),
+            self.graded("server/auth.py, 8080", "auth.py", "8080", calls=calls),
             "e2e-probe with a-model (11s)\nresult PASS\npins 2/2\n[ok] auth.py\n[ok] 8080\n"
             "path 2 calls: 1 hit, 1 synthesized, 0 miss; subset of recording, in order (7 recorded)",
         )
 
     def test_a_failure_with_a_miss(self) -> None:
         miss = Answered("terminal", {"command": "netstat -tlnp"}, "miss", reason="this call was not recorded")
-        verdict = grade({"auth.py": False, "8080": False}, 7, self.ledger(miss, answer="no idea"), [])
         self.assertEqual(
-            self.shown(verdict),
+            self.graded("no idea", "auth.py", "8080", calls=[miss]),
             "e2e-probe with a-model (11s)\nresult FAIL (also 1 cassette miss)\npins 0/2\n[--] auth.py\n[--] 8080\n"
             "path 1 call: 0 hit, 0 synthesized, 1 miss; no recorded call reused\n"
-            'miss: terminal {"command":"netstat -tlnp"}\n      this call was not recorded',
+            'miss: terminal {"command":"netstat -tlnp"}\n      this call was not recorded\n'
+            "answer:\n  no idea\nfile /runs/1.json",
+        )
+
+    def test_a_pin_that_holds_only_as_rendered_says_so(self) -> None:
+        told = self.graded("In `server/auth.py`, port **8080**", "auth.py", "port 8080", "re:port 8\\d+$", "re:`")
+        self.assertIn(
+            "result PASS\npins 4/4\n[ok] auth.py\n[ok] port 8080 (as rendered)\n"
+            "[ok] re:port 8\\d+$ (as rendered)\n[ok] re:`\npath ",
+            told,
+        )
+
+    def test_a_missing_pin_tells_what_came_nearest(self) -> None:
+        told = self.graded("4,183 rows, port: 8080, v2.14.1", "4183", "port 8080", "v2.14.10", "auth.py", "re:9+")
+        self.assertIn(
+            "pins 0/5\n[--] 4183\n     nearest: `4,183` is there\n"
+            "[--] port 8080\n     nearest: `port: 8080`, only marks between\n"
+            "[--] v2.14.10\n     nearest: `v2.14.1`\n[--] auth.py\n[--] re:9+\npath ",
+            told,
+        )
+
+    def test_a_failure_shows_the_beginning_of_a_long_answer_and_how_to_see_the_rest(self) -> None:
+        told = self.graded("\n".join(f"line {n}" for n in range(1, 24)), "8080").splitlines()
+        self.assertEqual(told[-23:-21], ["answer:", "  line 1"])
+        self.assertEqual(
+            told[-3:], ["  line 20", "  ... 3 more lines: hermes cassette show e2e-probe --full", "file /runs/1.json"]
+        )
+        told = self.graded("x" * 5000 + "\nresult PASS", "8080").splitlines()
+        self.assertEqual((len(told[-4]), told[-3]), (1002, "  result PASS"))
+        self.assertEqual(told[-2], "  ... longer lines: hermes cassette show e2e-probe --full")
+
+    def test_an_answer_without_any_call_is_told_as_such(self) -> None:
+        self.assertIn(
+            "\npath 0 calls: 0 hit, 0 synthesized, 0 miss; no call: nothing of the tape was read",
+            self.graded("8080", "8080", calls=()),
         )
 
     def test_an_invalid_run_names_each_reason(self) -> None:
-        verdict = grade({"8080": False}, 1, None, ["first reason", "second reason"])
+        verdict = grade([PinResult("8080", False)], 1, None, ["first reason", "second reason"])
         self.assertIn("result INVALID\nreason: first reason\nreason: second reason\n", self.shown(verdict))
+        self.assertNotIn("answer:", self.shown(verdict))
+
+
+class RunsThatExplainThemselves(CliCase):
+    def answered(self, answer: str, *words: str) -> tuple[int, str, dict[str, Any]]:
+        """Run the cassette with a session that gives this answer; its status, its output and its file."""
+
+        def replayed(launch: Any, _: Any) -> Child:
+            store, arm, facts = launch.store, launch.arm, launch.plugin.facts
+            call = Answered("read_file", {"path": "server/auth.py"}, "hit", recorded=0)
+            write_atomically(store.claim_path(arm.id), to_json(Claim(arm.id, "s", "t", "m", facts)))
+            ledger = Ledger(arm.id, "t", ("s",), "m", facts, (call,), answer, finished=True)
+            write_atomically(store.ledger_path(arm.id), to_json(ledger))
+            store.arm_path.unlink()
+            return Child(0, False, "s", answer + "\n")
+
+        with (
+            mock.patch.object(cli, "_run_child", replayed),
+            mock.patch.object(cli, "find_ripgrep", return_value=""),
+            mock.patch.object(cli, "find_hermes", return_value=("hermes",)),
+        ):
+            status, out, err = self.run_command("run", "shop", *words)
+        self.assertEqual(err, "")
+        return status, out, self.store.last_runs("shop", 1)[0]
+
+    def test_the_runs_file_says_how_each_pin_was_held(self) -> None:
+        self.keep(pins=("8080", "port 8080", "re:port 80", "4183", "re:99"))
+        status, out, run = self.answered("port **8080** and 4,183 rows")
+        self.assertEqual(status, 1)
+        self.assertEqual(
+            run["pins"],
+            [
+                {"pin": "8080", "ok": True},
+                {"pin": "port 8080", "ok": True, "as_rendered": True},
+                {"pin": "re:port 80", "ok": True, "as_rendered": True},
+                {"pin": "4183", "ok": False, "nearest": "`4,183` is there"},
+                {"pin": "re:99", "ok": False},
+            ],
+        )
+        [file] = self.store.runs("shop").glob("*.json")
+        self.assertTrue(out.endswith(f"\nanswer:\n  port **8080** and 4,183 rows\nfile {file}\n"), out)
+
+    def test_a_pass_says_no_more_than_the_specification(self) -> None:
+        self.keep()
+        status, out, _ = self.answered("port 8080")
+        self.assertEqual(status, 0)
+        self.assertEqual(out.partition("\n")[2].partition(";")[0], PASSED)
+
+    def test_show_tells_what_the_last_runs_answered(self) -> None:
+        self.keep()
+        answers = ("port 8080", "\n".join(f"line {n}\n" for n in range(3)))
+        for answer in answers:
+            self.answered(answer)
+        short, full = (self.run_command("show", "shop", *words)[1] for words in ((), ("--full",)))
+        self.assertIn("(1 recorded)\n    port 8080\n", short)
+        self.assertIn("(1 recorded)\n    line 0\n\n    line 1\n    ... 2 more lines: --full\n", short)
+        self.assertIn("(1 recorded)\n    line 0\n\n    line 1\n\n    line 2\n", full)
+
+    def test_a_recorded_answer_that_holds_a_pin_as_rendered_is_not_noted(self) -> None:
+        self.keep(pins=(), answer="port **8080**, 4,183 rows")
+        self.assertNotIn("note:", self.run_command("pin", "shop", "port 8080")[1])
+        self.assertIn('hold "4183" (nearest: `4,183` is there)\n', self.run_command("pin", "shop", "4183")[1])
 
 
 class Sessions(CliCase):

@@ -14,7 +14,8 @@ from typing import Any, Mapping
 from tests.support import temp_folder, write_tree
 
 from session_cassettes.cassette_store import Call, Cassette, Recorder, Snapshot, SnapshotFile
-from session_cassettes.commands import Forms, command_forms, split_command
+from session_cassettes.middleware import Forms, command_forms
+from session_cassettes.snapshot import split_command
 from session_cassettes.middleware import CommandKeys
 from session_cassettes.snapshot import Workspace, terminal_verdict
 

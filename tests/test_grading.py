@@ -15,6 +15,7 @@ from session_cassettes.cassette_store import (
     Child,
     Claim,
     Ledger,
+    PinResult,
     describe_path,
     doubts,
     grade,
@@ -29,8 +30,8 @@ def same(printed: str, answer: str) -> bool:
     return printed == answer
 
 
-def held(pins: Sequence[str], ledger: Ledger) -> dict[str, bool]:
-    return {pin: pin_holds(pin, ledger.answer) for pin in pins}
+def held(pins: Sequence[str], ledger: Ledger) -> list[PinResult]:
+    return [PinResult(pin, pin_holds(pin, ledger.answer)) for pin in pins]
 
 
 def suspected(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child) -> list[str]:
@@ -48,16 +49,16 @@ class Grading(unittest.TestCase):
             with self.subTest(expected=expected):
                 self.assertEqual(verdict.result, expected)
                 self.assertEqual(verdict.exit_code, {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}[expected])
-                self.assertEqual(verdict.pins, tuple((pin, pin == "auth.py") for pin in pins))
+                self.assertEqual(verdict.pins, tuple(PinResult(pin, pin == "auth.py") for pin in pins))
                 self.assertEqual(verdict.misses, (miss,) if missing else ())
                 self.assertEqual(verdict.reasons, ("a doubt",) if invalid else ())
 
     def test_nothing_pinned_and_nothing_known_never_pass(self) -> None:
-        self.assertEqual(grade({}, 7, LEDGER, []).result, "FAIL")
-        verdict = grade({"a": False}, 7, None, [])
-        self.assertEqual((verdict.result, len(verdict.reasons)), ("INVALID", 1))
+        self.assertEqual(grade([], 7, LEDGER, []).result, "FAIL")
+        verdict = grade([PinResult("a", False)], 7, None, [])
+        self.assertEqual((verdict.result, len(verdict.reasons), verdict.path), ("INVALID", 1, "not known"))
         odd = LEDGER._replace(calls=(HIT._replace(how="live"),))
-        self.assertEqual(grade({"auth.py": True}, 7, odd, []).result, "DIVERGED")
+        self.assertEqual(grade([PinResult("auth.py", True)], 7, odd, []).result, "DIVERGED")
         self.assertNotIn(2, EXIT_CODES.values())
 
     def test_perfect_evidence_leaves_no_doubt(self) -> None:
@@ -126,7 +127,7 @@ class Grading(unittest.TestCase):
         self.assertTrue(reasons)
         for reason in reasons:
             self.assertTrue(reason.isprintable() and reason)
-        self.assertEqual(grade({"auth.py": True}, 7, evidence["ledger"], reasons).result, "INVALID")
+        self.assertEqual(grade([PinResult("auth.py", True)], 7, evidence["ledger"], reasons).result, "INVALID")
 
     def test_every_field_of_the_evidence_is_changed_above(self) -> None:
         free = {
@@ -225,7 +226,7 @@ class Paths(unittest.TestCase):
             ((1, 0), 3, "subset of recording, in another order"),
             ((0, 0, 2), 3, "subset of recording, in order"),
             ((0, "miss"), 2, "subset of recording, in order"),
-            ((), 0, "0 calls: 0 hit, 0 synthesized, 0 miss; no recorded call reused"),
+            ((), 0, "0 calls: 0 hit, 0 synthesized, 0 miss; no call: nothing of the tape was read"),
             ((2, 1, 0), 3, "in another order (3 recorded)"),
             ((0, 1, "synthesized"), 2, "subset of recording, in order"),
         ):

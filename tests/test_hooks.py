@@ -577,6 +577,7 @@ class Facts(HookCase):
         root, copy = REPO, temp_folder(self)
         for path in (*root.glob("*.py"), root / "plugin.yaml"):
             shutil.copy(path, copy)
+        shutil.copytree(root / "suite", copy / "suite", ignore=shutil.ignore_patterns("__pycache__"))
         name = "session_cassettes_copy"
         self.addCleanup(lambda: [sys.modules.pop(one) for one in list(sys.modules) if one.split(".")[0] == name])
 

@@ -16,7 +16,6 @@ from tests.support import PACKAGE, REPO
 ORDER = (
     "cassette_store",
     "patterns",
-    "commands",
     "snapshot",
     "synth_search",
     "middleware",

@@ -380,6 +380,30 @@ class TheCommand(LaneCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1))
         self.assertEqual(len(self.model.requests), requests, "the model was asked")
 
+    def test_a_fact_that_is_decorated_holds_as_rendered_and_a_missing_one_is_explained(self) -> None:
+        folder = self.workspace({"auth.py": "AUTH_PORT = 8080\n"})
+        read = Step([ToolCall("read_file", {"path": "auth.py"})])
+        self.script(read, Step(text="The auth server binds port 8080."))
+        done = self.command("record", "worded", "--query", "Which port?", cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for fact in ("auth server", "port 8080"):
+            self.assertEqual(self.command("pin", "worded", fact, cwd=folder).returncode, 0)
+        self.script(read, Step(text="- The `auth`\n  server binds **port\u00a08080**."))
+        done = self.command("run", "worded", cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("\npins 2/2\n[ok] auth server (as rendered)\n[ok] port 8080 (as rendered)\npath ", done.stdout)
+        self.script(Step(text="The auth server:\n\n80\n\n80, or port: 8,080"))
+        done = self.command("run", "worded", cwd=folder)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("[--] port 8080\n     nearest: `port: 8,080`, only marks between\npath 0 calls: ", done.stdout)
+        self.assertIn(
+            "; no call: nothing of the tape was read\nanswer:\n  The auth server:\n\n  80\n\n  80, or", done.stdout
+        )
+        self.assertIn(
+            "    The auth server:\n\n    80\n    ... 2 more lines: --full\n",
+            self.command("show", "worded", cwd=folder).stdout,
+        )
+
     def test_a_hermes_that_runs_as_a_module_records_and_replays(self) -> None:
         words = ("--query", QUESTION, "--in", str(self.workspace()))
         done = self.hermes("cassette", "record", "module", *words, cwd=self.home.path, as_module=True)

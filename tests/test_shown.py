@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 import unittest
-from typing import Any
+from typing import Any, Sequence
 from unittest import mock
 
 from tests.support import load_plugin
@@ -22,6 +22,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Child,
     Claim,
     Ledger,
+    PinResult,
     Recorder,
     RecordingState,
     Snapshot,
@@ -151,17 +152,19 @@ class Commands(CliCase):
         with mock.patch.object(cli, "find_hermes", return_value=(f"/bin/{NASTY}",)):
             self.own(self.run_command("doctor")[1])
 
-    def verdict(self, terminal: bool) -> str:
+    def verdict(self, terminal: bool, reasons: Sequence[str] = (NASTY,)) -> str:
         facts = hooks.plugin_facts()
         missed = Answered(f"read_file{NASTY}", {"path": NASTY}, "miss", reason=NASTY, nearest=NASTY)
         ledger = Ledger("a", "t", ("s",), NASTY, facts, (missed,), NASTY, finished=True)
         screen = cli.Screen(Terminal() if terminal else io.StringIO(), io.StringIO(), {})
-        verdict = grade({NASTY_PIN: False, NASTY: True}, 7, ledger, [NASTY])
-        return cli.verdict_text("shop", NASTY, 1.0, verdict, screen)
+        verdict = grade([PinResult(NASTY_PIN, False, nearest=NASTY), PinResult(NASTY, True)], 7, ledger, reasons)
+        run = {"name": "shop", "model": NASTY, "seconds": 1.0, "answer": NASTY}
+        return cli.verdict_text(run, verdict, f"/x/{NASTY}", screen)
 
     def test_a_verdict(self) -> None:
         lines = ["result INVALID", f"reason: {shown(NASTY)}", "pins 1/2"]
         self.own(self.verdict(terminal=False), *lines)
+        self.own(self.verdict(terminal=False, reasons=()), "result FAIL (also 1 cassette miss)", "pins 1/2")
 
     def test_on_a_terminal_only_our_own_colours_leave_the_program(self) -> None:
         text = self.verdict(terminal=True)

@@ -179,6 +179,17 @@ class Rendering(unittest.TestCase):
         read = rendered("".join(decimals))
         self.assertEqual(read, "".join(str(unicodedata.decimal(c)) for c in decimals))
 
+    def test_no_text_is_too_odd_and_nothing_is_read_that_was_not_written(self) -> None:
+        rng = random.Random(3)
+        for _ in range(3000):
+            ranges = (0x80, 0x80, 0x3000, 0x110000)
+            text = "".join(chr(rng.randrange(rng.choice(ranges))) for _ in range(rng.randrange(30)))
+            read = rendered(text)
+            self.assertNotIn("  ", read)
+            self.assertNotIn("\n\n", read)
+            letters = [c for c in read if c.isascii() and c.isalpha()]
+            self.assertLessEqual(len(letters), sum(c.isalpha() for c in text), ascii(text))
+
 
 class PinsAsRendered(unittest.TestCase):
     def test_a_fact_that_is_decorated_or_broken_holds(self) -> None:

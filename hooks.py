@@ -970,10 +970,8 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
         aliases = workspace.aliases
         recorder = recorder._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
         seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
-        snapshot, fault = _snapshot(seen, workspace)
-        warnings += fault
-        if late := snapshot.skipped.get(SkipReason.LATE):
-            warnings.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
+        snapshot, faults = _snapshot(seen, workspace)
+        warnings += faults
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
@@ -1100,11 +1098,17 @@ def _is_json(value: Any) -> bool:
 
 
 def _snapshot(calls: Sequence[Call], workspace: Workspace) -> tuple[Snapshot, list[str]]:
-    redact = hermes_redactor()
+    """Take the snapshot, and say what a person should know of it."""
+    redact, faults = hermes_redactor(), []
     try:
-        return take_snapshot(calls, workspace, redact=redact, deadline=time.monotonic() + SNAPSHOT_SECONDS), []
+        taken = take_snapshot(calls, workspace, redact=redact, deadline=time.monotonic() + SNAPSHOT_SECONDS)
     except Exception as error:  # the recorded results are worth keeping without it
         return Snapshot(), [f"the snapshot failed ({type(error).__name__}): only recorded calls can be answered"]
+    if late := taken.skipped.get(SkipReason.LATE):
+        faults.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
+    if slow := [path for path, why in taken.skipped_paths.items() if why == SkipReason.REDACTION_SLOW]:
+        faults.append(f"not in the snapshot, since Hermes's redaction could take minutes over it: {_listed(slow)}")
+    return taken, faults
 
 
 def in_git(folder: Path) -> bool:

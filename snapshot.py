@@ -84,6 +84,7 @@ class SkipReason:
     NO_REDACTION = "no redaction"  #: a Hermes that cannot redact
     NO_STRICTER = "no stricter redaction"  #: one that has no mode for a file of secrets, which this is
     REDACTION_FAILED = "redaction failed"
+    REDACTION_SLOW = "too slow to redact"  #: its text could hold Hermes's redaction for minutes
 
 
 class NotKept:
@@ -944,6 +945,66 @@ def hermes_redactor() -> Redactor | None:
     return Redactor(lambda text, secret: redact(text, **(strict if secret else options)), strict is not options)
 
 
+# Some of Hermes's patterns take time that grows with the square of a text, or faster,
+# and hold the interpreter's lock all the while, so that no other thread could stop
+# them: on a file of 500 KB for minutes.  What such a text holds is counted here, in
+# time that grows with its length.  Measured on the redaction of 0.19.0, 0.20.1 and
+# 0.22.2; one step of a pattern takes about 25 ns.
+
+#: Steps of a pattern that a file's redaction may take, a third of a second.
+REDACTION_STEPS = 10_000_000
+_KEY_EDGE = r"-----(?=(BEGIN|END)[A-Z ]*PRIVATE KEY-----)"
+_DATABASE = r"(?:postgres(?:ql)?|mysql|mongodb(?:\+srv)?|redis|amqp)://"
+_DATABASE_URL = _DATABASE + r"[^:\s]+:[^@\s]*"
+_LONG_NUMBER = r"(?<!\d)\d{100,}"
+# Only the stricter redaction looks at these.
+_LONG_NAME = r"(?<![A-Za-z0-9_.\-])[A-Za-z0-9_.\-]{50,}"
+_SECRET_WORD = r"(?i)token|secret|passw|credential|auth|api[_.\-]?key"
+_LOUD_WORD = r"KEY|TOKEN|SECRET|PASS|PW|CREDENTIAL|AUTH"
+_BACKSLASHES = r"(?<!\\)\\{20,}"
+
+
+def redaction_steps(text: str, secret: bool) -> int:
+    """Bound the steps that Hermes's patterns take beyond those that grow with a text's length alone.
+
+    :param secret: whether the text goes through the stricter mode.
+    """
+    steps = _steps_for_keys(text) + _steps_for_urls(text)
+    if any(text[start : start + 50].isdecimal() for start in range(0, len(text), 50)):  # the search costs more
+        steps += sum(len(run) ** 2 // 2 for run in re.findall(_LONG_NUMBER, text))
+    if secret:
+        named = [run for run in re.findall(_LONG_NAME, text) if re.search(_SECRET_WORD, run)]
+        steps += sum(len(run) ** 3 // 100 for run in named)
+        steps += sum(len(run) ** 2 for run in re.findall(_BACKSLASHES, text))
+        steps += 4_000 * len(re.findall(_LOUD_WORD, text))
+    return steps
+
+
+def _steps_for_keys(text: str) -> int:
+    """From each beginning of a private key a pattern runs to its end, or to that of the text."""
+    if "-----BEGIN" not in text:
+        return 0
+    steps, begun = 0, []
+    for edge in re.finditer(_KEY_EDGE, text):
+        if edge[1] == "BEGIN":
+            begun.append(edge.start())
+        elif begun:
+            steps += edge.start() - begun[0]
+            begun = []
+    return steps + sum(len(text) - start for start in begun)
+
+
+def _steps_for_urls(text: str) -> int:
+    """From each database's address a pattern runs to the next `@` or blank, and back if that is no `@`."""
+    if "://" not in text:
+        return 0
+    steps, folded = 0, text.lower() if text.isascii() else text.casefold()
+    for url in re.finditer(_DATABASE_URL, folded):
+        closed = folded[url.end() : url.end() + 1] == "@"
+        steps += len(url[0]) * (1 if closed else 2 * len(re.findall(_DATABASE, url[0])))
+    return steps
+
+
 def skip_reason(path: str) -> str | None:
     """Say why a file of this name is never kept, whatever it holds; None when it may be.
 
@@ -1081,8 +1142,8 @@ def take_snapshot(
 
     The files are read in one daemon thread, so that a disk that hangs costs no
     more than the time until `deadline`; a file that is not done by then is
-    skipped, and the thread ends with the file it is at.  Not promised: that a
-    single text is redacted in time, since that work cannot be interrupted.
+    skipped, and the thread ends with the file it is at.  A single text's
+    redaction cannot be interrupted, so that one that could take long is skipped.
 
     :param redact: what every text goes through; None keeps nothing.
     :param deadline: when to stop, on the clock `now`, in seconds.
@@ -1217,6 +1278,8 @@ class _Reader:
         secret = any(path.rpartition("/")[2].lower() in _SECRET_FILES for path in paths)
         if secret and not self._redact.strict:
             raise _Skip(SkipReason.NO_STRICTER)
+        if redaction_steps(text, secret) > REDACTION_STEPS:
+            raise _Skip(SkipReason.REDACTION_SLOW)
         try:
             kept = self._redact(text, secret)
         except Exception:  # a text that could not be redacted is not kept, whatever the cause

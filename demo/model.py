@@ -27,10 +27,15 @@ from typing import Any, Callable, Generator, Iterable, Iterator, Mapping, Sequen
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One tool the model wants to use, and with which arguments."""
+    """One tool the model wants to use, and with which arguments.
+
+    `written` stands in for the arguments as the model writes them, where they
+    are to be no JSON.
+    """
 
     tool: str
     args: Mapping[str, Any] = field(default_factory=dict)
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,13 +44,16 @@ class Step:
 
     `calls` go out together, as one parallel batch.  A `status` other than 200
     makes the server fail with that HTTP status and `text` as the message.
-    `delay` is the number of seconds it thinks before.
+    `delay` is the number of seconds it thinks before.  `reasoning` is what it
+    says to itself, sent in the message's field `reasoning_field`.
     """
 
     calls: Sequence[ToolCall] = ()
     text: str = ""
     status: int = 200
     delay: float = 0.0
+    reasoning: str = ""
+    reasoning_field: str = "reasoning_content"
 
 
 @dataclass(frozen=True)
@@ -365,6 +373,7 @@ class ScriptedModel:
     :param port: 0 takes a free one.
     :param brain: stands in for the temperaments, whatever the model's name.
 
+    `brains` holds the brains of single models, by name; they come before `brain`.
     `requests` holds the body of every chat request that came, oldest first.
     Requests without tools (Hermes asks for a title that way) are answered with
     a few words of the question and never reach the brain.
@@ -372,6 +381,7 @@ class ScriptedModel:
 
     def __init__(self, port: int = 0, brain: Brain | None = None) -> None:
         self.brain = brain
+        self.brains: dict[str, Brain] = {}
         self.requests: list[dict[str, Any]] = []
         self.closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
@@ -401,9 +411,10 @@ class ScriptedModel:
         if not tools:
             title = " ".join(ask(messages).text.split()[:6])
             return Step(text=json.dumps({"title": title}) if body.get("response_format") else title)
-        if self.brain is not None:
-            return self.brain(messages, tools)
-        return think(str(body.get("model", "")), messages, tools)
+        name = str(body.get("model", ""))
+        if (brain := self.brains.get(name, self.brain)) is not None:
+            return brain(messages, tools)
+        return think(name, messages, tools)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -475,6 +486,7 @@ class _Handler(BaseHTTPRequestHandler):
         choice = whole["choices"][0]
         message = choice.pop("message")
         pieces: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        pieces += [{step.reasoning_field: piece} for piece in re.findall(r"\s*\S+\s*", step.reasoning)]
         pieces += [{"content": piece} for piece in re.findall(r"\s*\S+\s*", step.text)]
         pieces += [
             {"tool_calls": [{**call, "index": index}]} for index, call in enumerate(message.get("tool_calls", ()))
@@ -493,12 +505,14 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _completion(name: str, kind: str, step: Step) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": step.text or None}
+    if step.reasoning:
+        message[step.reasoning_field] = step.reasoning
     if step.calls:
         message["tool_calls"] = [
             {
                 "id": f"call_{uuid.uuid4().hex[:12]}",
                 "type": "function",
-                "function": {"name": call.tool, "arguments": json.dumps(dict(call.args))},
+                "function": {"name": call.tool, "arguments": call.written or json.dumps(dict(call.args))},
             }
             for call in step.calls
         ]

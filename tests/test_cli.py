@@ -437,6 +437,7 @@ class Running(CliCase):
                         "repeat": 1,
                         "reason": "",
                         "nearest": "",
+                        "id": "",
                     }
                 ],
             )
@@ -608,15 +609,51 @@ class PrintedAnswers(unittest.TestCase):
 
     def test_the_answer_itself_is_accepted(self) -> None:
         for printed in (self.ANSWER, self.ANSWER + "\n", "\n" + self.ANSWER + "\n\n"):
-            self.assertTrue(cli.same_answer(printed, self.ANSWER))
+            self.assertTrue(hooks.same_answer(printed, self.ANSWER))
 
     def test_known_warning_lines_before_it_are_accepted(self) -> None:
         for banner in (
             "  ⚠ tirith security scanner enabled but not available — command scanning will use pattern matching only\n",
             "⚠️  Reached maximum iterations (2). Requesting summary...\n",
             "  ⟳ compacting context…\n",
+            "⚠️  Primary auth failed — switching to fallback: custom / good\n",
+            "cli.startup.switching_to_fallback\n",
+            "🔧 Auto-repaired tool name: 'ReadFile' -> 'read_file'\n",
+            "  [tool] (°ロ°) reading\n  [done] read (0.2s)\n",
         ):
-            self.assertTrue(cli.same_answer(banner + self.ANSWER + "\n", self.ANSWER), banner)
+            self.assertTrue(hooks.same_answer(banner + self.ANSWER + "\n", self.ANSWER), banner)
+
+    FRAME = "\n┌─ Reasoning " + "─" * 66 + "┐\n"
+    DIFF = "  ┊ review diff\na/b.txt → b/b.txt\n@@ -0,0 +1,2 @@\n+x\n-y\n z\n… omitted 3 diff line(s)\n"
+
+    def test_what_older_versions_print_of_the_reasoning_is_no_part_of_the_answer(self) -> None:
+        thought = self.FRAME + "Is it 9090?\n\n  Perhaps.\nNo."
+        for printed in (
+            self.FRAME + self.ANSWER,
+            thought + "\n" + self.ANSWER,
+            "  ⟳ compacting context…\n" + thought + "\n" + self.ANSWER,
+            self.DIFF + self.ANSWER,
+            self.DIFF + self.FRAME + self.DIFF + "thought\n" + self.ANSWER,
+            "\n┌─ Reasoning " + "─" * 18 + "┐\n" + self.ANSWER,
+        ):
+            with self.subTest(printed=printed):
+                for version in ("0.19.0", "0.20.1.2"):
+                    self.assertTrue(hooks.same_answer(printed + "\n", self.ANSWER, version))
+                for version in ("0.22.2", "0.23.1", ""):
+                    self.assertFalse(hooks.same_answer(printed + "\n", self.ANSWER, version))
+
+    def test_with_a_frame_too_the_answer_is_what_ends_the_output(self) -> None:
+        for printed in (
+            self.FRAME + self.ANSWER + "\nMore.",
+            self.FRAME + "thought " + self.ANSWER,
+            self.FRAME + self.ANSWER.replace("8080", "9090"),
+            "Before.\n" + self.FRAME + self.ANSWER,
+            "┌─ Reasoning ─┐\n" + self.ANSWER,
+            "┌─ Hermes " + "─" * 60 + "┐\nthought\n" + self.ANSWER,
+            self.DIFF + "Between.\n" + self.ANSWER,
+        ):
+            with self.subTest(printed=printed):
+                self.assertFalse(hooks.same_answer(printed, self.ANSWER, "0.19.0"))
 
     def test_nothing_else_is_accepted(self) -> None:
         for printed in (
@@ -630,9 +667,9 @@ class PrintedAnswers(unittest.TestCase):
             self.ANSWER.lower(),
             self.ANSWER.replace("\n\n", "\n"),
         ):
-            self.assertFalse(cli.same_answer(printed, self.ANSWER), printed)
-        self.assertFalse(cli.same_answer("", ""))
-        self.assertFalse(cli.same_answer("anything", ""))
+            self.assertFalse(hooks.same_answer(printed, self.ANSWER), printed)
+        self.assertFalse(hooks.same_answer("", ""))
+        self.assertFalse(hooks.same_answer("anything", ""))
 
 
 class VerdictText(unittest.TestCase):
@@ -664,6 +701,12 @@ class VerdictText(unittest.TestCase):
             "path 1 call: 0 hit, 0 synthesized, 1 miss; no recorded call reused\n"
             'miss: terminal {"command":"netstat -tlnp"}\n      this call was not recorded',
         )
+
+    def test_plugins_that_stand_before_this_one_are_named(self) -> None:
+        verdict = grade({"8080": True}, 0, self.ledger(answer="8080"), [])
+        screen = cli.Screen(io.StringIO(), io.StringIO(), {})
+        told = cli.verdict_text("e2e-probe", "a-model", 1.0, verdict, screen, ["aaa", "bbb"])
+        self.assertIn("\nnote: aaa, bbb may answer or change tool calls before this plugin sees them", told)
 
     def test_an_invalid_run_names_each_reason(self) -> None:
         verdict = grade({"8080": False}, 1, None, ["first reason", "second reason"])

@@ -424,6 +424,8 @@ _BANNERS = (
     r"|🔧 Auto-repaired tool name: '.*' -> '.*'"
     r"|🔐 (?:Nous agent key|Anthropic credentials) refreshed after 401\. Retrying request\.\.\."
     r"|💾 Cached context length: [\d,]+ tokens for .+"
+    r"|⚠\s+(?:Streaming is not supported for this model/provider|AWS IAM denied bedrock:\w+)\b.*"
+    r"|(?:To avoid this delay, set display\.streaming: false|Grant that action to restore streaming)\b.*"
     r"|⟳ compacting context.*"
     r"|\[(?:tool|done)\] .*)?\s*\Z"  # a spinner without a terminal
 )

@@ -30,12 +30,13 @@ class ToolCall:
     """One tool the model wants to use, and with which arguments.
 
     `written` stands in for the arguments as the model writes them, where they
-    are to be no JSON.
+    are to be no object.  `id` is the model's own name for the call; "" makes one up.
     """
 
     tool: str
     args: Mapping[str, Any] = field(default_factory=dict)
     written: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -374,14 +375,17 @@ class ScriptedModel:
     :param brain: stands in for the temperaments, whatever the model's name.
 
     `brains` holds the brains of single models, by name; they come before `brain`.
+    `streams` false refuses every request for a stream, with status 500.
     `requests` holds the body of every chat request that came, oldest first.
     Requests without tools (Hermes asks for a title that way) are answered with
-    a few words of the question and never reach the brain.
+    a few words of the question and never reach the brain, unless `toolless` is one.
     """
 
     def __init__(self, port: int = 0, brain: Brain | None = None) -> None:
         self.brain = brain
         self.brains: dict[str, Brain] = {}
+        self.toolless: Brain | None = None
+        self.streams = True
         self.requests: list[dict[str, Any]] = []
         self.closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
@@ -408,6 +412,8 @@ class ScriptedModel:
         self.requests.append(body)
         messages = body.get("messages") or []
         tools = [str(tool.get("function", {}).get("name", "")) for tool in body.get("tools") or []]
+        if not tools and self.toolless is not None:
+            return self.toolless(messages, tools)
         if not tools:
             title = " ".join(ask(messages).text.split()[:6])
             return Step(text=json.dumps({"title": title}) if body.get("response_format") else title)
@@ -459,6 +465,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if step.status != 200:
                 self._send_error(step.status, step.text)
+            elif body.get("stream") and not model.streams:
+                self._send_error(500, "stream is not supported by this model")
             elif body.get("stream"):
                 self._send_stream(str(body.get("model", "")), step)
             else:
@@ -510,7 +518,7 @@ def _completion(name: str, kind: str, step: Step) -> dict[str, Any]:
     if step.calls:
         message["tool_calls"] = [
             {
-                "id": f"call_{uuid.uuid4().hex[:12]}",
+                "id": call.id or f"call_{uuid.uuid4().hex[:12]}",
                 "type": "function",
                 "function": {"name": call.tool, "arguments": call.written or json.dumps(dict(call.args))},
             }

@@ -205,9 +205,9 @@ class FakeHost:
         )
         return turn
 
-    def say_call(self, turn: Turn, tool: str, call_id: str, args: Any = None, result: str = "") -> None:
-        """Put a call and its result into a turn's conversation, whoever answered it."""
-        function = {"name": tool, "arguments": repr(args)}
+    def say_call(self, turn: Turn, tool: str, call_id: str, result: str = "") -> None:
+        """Put a call and its result into a turn's conversation, whoever answered it; nobody reads its arguments."""
+        function = {"name": tool, "arguments": "{}"}
         self.said.setdefault(turn.turn_id, []).extend(
             [
                 {"role": "assistant", "content": "", "tool_calls": [{"id": call_id, "function": function}]},
@@ -327,7 +327,7 @@ class FakeHost:
         else:
             result = self._chain(tool, args, inner, context)
         if turn:
-            self.say_call(turn, tool, context["tool_call_id"], args, str(result))
+            self.say_call(turn, tool, context["tool_call_id"], str(result))
         return result
 
     def _terminal(self, tool: str) -> Callable[[Any], Any]:

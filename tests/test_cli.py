@@ -618,6 +618,8 @@ class PrintedAnswers(unittest.TestCase):
             "  ⟳ compacting context…\n",
             "⚠️  Primary auth failed — switching to fallback: custom / good\n",
             "cli.startup.switching_to_fallback\n",
+            "\n⚠  Streaming is not supported for this model/provider. Switching to non-streaming.\n"
+            "   To avoid this delay, set display.streaming: false in config.yaml\n\n",
             "🔧 Auto-repaired tool name: 'ReadFile' -> 'read_file'\n",
             "  [tool] (°ロ°) reading\n  [done] read (0.2s)\n",
         ):

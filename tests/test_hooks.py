@@ -598,7 +598,7 @@ class Answerers(HookCase):
             self.assertEqual(self.replayed(model="good").models, ("good",))
 
     def test_a_call_that_something_else_answered_is_told(self) -> None:
-        self.before_the_end = lambda host, turn: host.say_call(turn, "terminal", "call_x", {"command": "rm"})
+        self.before_the_end = lambda host, turn: host.say_call(turn, "terminal", "call_x")
         self.assertEqual(self.replayed().foreign, ("terminal",))
 
     def test_a_call_that_was_compacted_away_is_found_in_the_database(self) -> None:

@@ -260,7 +260,8 @@ class Answered(NamedTuple):
 
     `recorded` is the index of the
     recorded call behind a hit; `repeat` counts from 1 among equal calls.
-    `reason` and `nearest` are for the person, never for the model.
+    `reason` and `nearest` are for the person, never for the model.  `id` is
+    the model's own name for the call.
     """
 
     tool: str
@@ -270,6 +271,7 @@ class Answered(NamedTuple):
     repeat: int = 1
     reason: str = ""
     nearest: str = ""
+    id: str = ""
 
 
 class Ledger(NamedTuple):
@@ -278,7 +280,11 @@ class Ledger(NamedTuple):
     `sessions` are the ids the host used for the turn, in order (an id can
     change when the host compresses).  `live` counts tool calls of the turn
     that ran before the claim landed.  `finished` is true only when the host
-    reported the turn's final answer.
+    reported the turn's final answer.  `model` is the one that the turn began
+    with, `models` are those that answered, in order.  `foreign` names the tools
+    of calls that the conversation holds and that were never asked of us.
+    `steps` is the host's limit of steps, if the turn stopped there, else 0.
+    `before` names the plugins whose middleware stands before ours.
     """
 
     arm: str
@@ -293,6 +299,10 @@ class Ledger(NamedTuple):
     truncated: bool = False
     evicted: bool = False
     errors: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    steps: int = 0
+    before: tuple[str, ...] = ()
 
 
 class Child(NamedTuple):
@@ -450,6 +460,9 @@ REASONS = {
     "no ledger": "the session left no record of its tool calls: its turn did not end with an answer",
     "unfinished": "the record of the tool calls is unfinished: the turn did not end with an answer",
     "two turns": "what the session said at the turn's start and at its end is not about the same turn",
+    "other model": "the turn was answered by {answered}, not by {asked}",
+    "foreign call": "a tool call was answered by something else: {tools}",
+    "out of steps": "the turn stopped at its limit of {steps}",
     "live": "{count} of the turn ran live before the replay took over",
     "cut short": "the turn made more than {limit:,} tool calls: the list of calls was cut short",
     "evicted": "more than {limit} unfinished replays were in memory: this one's cassette was let go",
@@ -477,15 +490,18 @@ def doubts(
     child: Child,
     same_answer: bool,
     unreadable: Sequence[str] = (),
+    asked: str = "",
 ) -> list[str]:
-    """List every reason why a run cannot be trusted to have been a replay.
+    """List every reason why a run cannot be trusted to have been a replay of this cassette by this model.
 
     One cause is one reason: what only follows from another is left out.
 
     :param same_answer: what the child printed is the claimed turn's answer.
     :param unreadable: reasons why a claim or ledger that is there is None here.
+    :param asked: the model that was asked for, as the host calls it; "" if none was.
     """
-    ended_early = _child_doubts(child)
+    at_limit = ledger is not None and ledger.steps and child.code == 1  # 0.22 exits with 1 for such a turn
+    ended_early = [] if at_limit else _child_doubts(child)
     found = [*ended_early, *unreadable]
     if claim is None:
         return found if unreadable else [*found, because(f"unclaimed {arm.hosting}")]
@@ -493,6 +509,7 @@ def doubts(
     if ledger is None:
         return found or [because("no ledger")]
     found += _ledger_doubts(claim, ledger)
+    found += _turn_doubts(ledger, asked)
     if not ended_early:
         found += _match_doubts(ledger, child, same_answer)
     elif child.session and child.session not in ledger.sessions:
@@ -547,6 +564,30 @@ def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
     return found
 
 
+def _turn_doubts(ledger: Ledger, asked: str) -> list[str]:
+    """What the turn's end shows: another model, another answerer, an answer that is none."""
+    found = []
+    answered = ledger.models or (ledger.model,)
+    if asked and set(answered) != {asked}:
+        found.append(other_model(answered, asked))
+    if ledger.foreign and not (ledger.live or ledger.truncated):  # those two say why calls are not listed
+        found.append(because("foreign call", tools=", ".join(dict.fromkeys(ledger.foreign))))
+    if ledger.steps:
+        found.append(out_of_steps(ledger.steps))
+    return found
+
+
+def other_model(answered: Sequence[str], asked: str) -> str:
+    """The reason that names the models that answered, and the one that should have."""
+    alone = " alone" if asked in answered else ""
+    return because("other model", answered=" and ".join(dict.fromkeys(answered)), asked=asked + alone)
+
+
+def out_of_steps(steps: int) -> str:
+    """The reason that names the limit at which a turn stopped."""
+    return because("out of steps", steps=f"{steps} step{'s' * (steps != 1)}")
+
+
 def _turn_of(value: Ledger | Claim) -> tuple[Any, ...]:
     return value.arm, value.turn, value.model, value.facts
 
@@ -556,7 +597,7 @@ def _match_doubts(ledger: Ledger, child: Child, same_answer: bool) -> list[str]:
     if not ledger.finished:
         pass  # that is the reason, and there is no answer because of it
     elif not ledger.answer.strip():
-        found.append(because("no answer"))
+        found += [because("no answer")] * (not ledger.steps)  # at its limit a turn may have no last word
     elif not same_answer:
         found.append(because("other answer"))
     if not child.session:
@@ -1032,8 +1073,7 @@ def parse_ledger(data: bytes, file: str) -> Ledger:
         whole=True,
         facts=parse_facts(fields),
         calls=tuple(_parse_answered(fields)),
-        sessions=fields.texts("sessions", ...),
-        errors=fields.texts("errors", ...),
+        **{name: fields.texts(name, ...) for name in ("sessions", "errors", "models", "foreign", "before")},
     )
 
 
@@ -1430,6 +1470,14 @@ class Store:
         _remove_litter(path.parent)
         write_atomically(path, data)
 
+    def put_aside(self, cassette: Cassette, arm: str) -> None:
+        """Keep a headless recording where the command that armed it finds it, until its session ended well.
+
+        :raises CassetteError: if it could not be read again, or cannot be written.
+        """
+        path = self.aside_path(arm)
+        write_atomically(path, _dump_readable(cassette, path))
+
     def change_pins(self, name: str, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> tuple[str, ...]:
         """Replace a cassette's pins by `change(pins)`, safe against another writer.
 
@@ -1541,6 +1589,10 @@ class Store:
     def outcome_path(self, arm: str) -> Path:
         """Where the state of a recording is kept for the command that armed it."""
         return self.root / "recordings" / f"arm-{arm}.json"
+
+    def aside_path(self, arm: str) -> Path:
+        """Where a headless recording lies until its session has ended well."""
+        return self.root / "recordings" / f"arm-{arm}.cassette.json"
 
     def recording_path(self, session: str) -> Path:
         """Where the state of a session's recording is kept."""

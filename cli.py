@@ -47,7 +47,9 @@ from .cassette_store import (
     doubts,
     grade,
     hermes_release,
+    other_model,
     parse_arm,
+    parse_cassette,
     parse_claim,
     parse_facts,
     parse_json,
@@ -63,6 +65,7 @@ from .hooks import (
     RECORD_VARIABLE,
     RUN_VARIABLE,
     Plugin,
+    asked_model,
     check_recordable,
     check_replayable,
     find_ripgrep,
@@ -301,7 +304,9 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
         child = _run_child(launch, place)
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
         kept = store.read_value(store.outcome_path(arm.id), parse_state)
-    return _tell_recording(launch, child, claim, kept)
+        aside = store.read_value(store.aside_path(arm.id), parse_cassette)
+        saved = _save_aside(launch, child, aside, kept)
+    return _tell_recording(launch, child, claim, kept, saved)
 
 
 def _recording_steps(name: str) -> str:
@@ -325,14 +330,28 @@ def _recording_steps(name: str) -> str:
     )
 
 
-def _tell_recording(launch: Launch, child: Child, claim: Claim | None, kept: RecordingState | None) -> int:
+def _save_aside(launch: Launch, child: Child, aside: Cassette | None, kept: RecordingState | None) -> Cassette | None:
+    """Save a cassette that the session put aside, if that ended well; an old one of its name stays until then."""
+    arm = launch.arm
+    if aside is None or kept is None or kept.state != "saved" or child.code != 0 or child.timed_out:
+        return None
+    begun = aside.model.partition(" and ")[0]
+    asked = asked_model(launch.options.cassette_model, begun, hermes_config())
+    if asked and asked != begun:  # another took over before the session began
+        aside = aside._replace(warnings=(*aside.warnings, other_model([aside.model], asked)))
+    launch.store.save(aside, arm.overwrite, keep_pins=True)
+    return launch.store.read(arm.name)[0]
+
+
+def _tell_recording(
+    launch: Launch, child: Child, claim: Claim | None, kept: RecordingState | None, saved: Cassette | None
+) -> int:
     store, name, screen, as_json = launch.store, launch.arm.name, launch.screen, launch.options.cassette_json
-    if kept is not None and kept.state == "saved":
-        cassette, _ = store.read(name)
+    if saved is not None:
         if as_json:
-            screen.print(json.dumps({"schema": JSON_SCHEMA, "saved": True, **_describe(store, name, cassette)}))
+            screen.print(json.dumps({"schema": JSON_SCHEMA, "saved": True, **_describe(store, name, saved)}))
         else:
-            screen.print(_saved_report(name, cassette))
+            screen.print(_saved_report(name, saved))
         return 0
     why = _why_nothing_saved(child, claim, kept)
     if as_json:
@@ -357,7 +376,7 @@ def _saved_report(name: str, cassette: Cassette) -> str:
 
 
 def _why_nothing_saved(child: Child, claim: Claim | None, kept: RecordingState | None) -> str:
-    if kept is not None:
+    if kept is not None and kept.state != "saved":
         return kept.text
     if claim is not None and claim.error:
         return claim.error
@@ -677,7 +696,9 @@ def _replay(launch: Launch) -> Evidence:
 def _graded(launch: Launch, cassette: Cassette, evidence: Evidence) -> Verdict:
     child, claim, ledger, unreadable, waits = evidence
     answer = ledger.answer if ledger else ""
-    reasons = doubts(launch.arm, ledger, claim, child, same_answer(child.printed, answer), unreadable)
+    printed_it = same_answer(child.printed, answer, claim.facts.hermes if claim else "")
+    asked = asked_model(launch.options.cassette_model, ledger.model, hermes_config()) if ledger else ""
+    reasons = doubts(launch.arm, ledger, claim, child, printed_it, unreadable, asked)
     reasons += [because("still waiting")] * waits
     held, slow = hold_pins(cassette.pins, answer)
     pins = [held.get(pin, PinResult(pin, False)) for pin in cassette.pins]
@@ -733,7 +754,13 @@ def verdict_text(run: Mapping[str, Any], verdict: Verdict, file: str, screen: Sc
         whole = quote(["hermes", "cassette", "show", run["name"], "--full"])
         lines += _block("answer", _beginning(run["answer"], _FAILED_LINES, whole))
         lines.append(f"file {shown(file)}")
+    if run.get("plugins_before"):
+        lines.append(f"note: {shown(_told_before(run['plugins_before']))}")
     return "\n".join(lines)
+
+
+def _told_before(before: Sequence[str]) -> str:
+    return f"{', '.join(before)} may answer or change tool calls before this plugin sees them"
 
 
 def _run_head(launch: Launch, at: datetime.datetime, seconds: float) -> dict[str, Any]:
@@ -759,6 +786,7 @@ def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[st
     """What came of a run, and what that rests on."""
     child, claim, ledger = evidence[:3]
     asked = launch.options.cassette_model or "the default model"
+    models = ledger.models or tuple(filter(None, [ledger.model])) if ledger else ()
     return {
         "result": verdict.result,
         "exit_code": verdict.exit_code,
@@ -774,7 +802,9 @@ def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[st
             {"tool": miss.tool, "args": miss.args, "reason": miss.reason, "nearest": miss.nearest}
             for miss in verdict.misses
         ],
-        "model": ledger.model if ledger and ledger.model else asked,
+        "model": " and ".join(models) if models else asked,
+        "models": list(models),
+        "plugins_before": list(ledger.before) if ledger else [],
         "hermes": claim.facts.hermes if claim else hermes_version(),
         "sessions": list(ledger.sessions) if ledger else [],
         "child": {"code": child.code, "timed_out": child.timed_out, "session": child.session},
@@ -851,6 +881,8 @@ def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
     _, fault = _tried(lambda: refuse_foreign_runtime(None, hermes_config()))
     told.append(f"runtime    runs its tools {'elsewhere' if fault else 'in Hermes, where a replay answers them'}")
     todo += [fault] if fault else []
+    if plugin.before:
+        told.append(f"plugins    {_told_before(plugin.before)}")
     redaction = "available" if hermes_redactor() is not None else "missing: recordings keep no snapshot"
     told.append(f"redaction  {redaction}")
     if yolo_set(os.environ):
@@ -991,7 +1023,12 @@ def _disarm(store: Store, arm: Arm, place: WaitingPlace) -> None:
         if left is not None and left.id == arm.id and not orphan:
             store.arm_path.unlink(missing_ok=True)
     place.lock.release()
-    for path in (store.claim_path(arm.id), store.ledger_path(arm.id), store.outcome_path(arm.id)):
+    for path in (
+        store.claim_path(arm.id),
+        store.ledger_path(arm.id),
+        store.outcome_path(arm.id),
+        store.aside_path(arm.id),
+    ):
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 

@@ -21,7 +21,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
     Arm,
@@ -41,6 +41,8 @@ from .cassette_store import (
     check_name,
     has_surrogate,
     hermes_release,
+    other_model,
+    out_of_steps,
     parse_arm,
     parse_claim,
     parse_state,
@@ -82,6 +84,10 @@ __all__ = [
     "remarks",
     "replay_workspace",
     "same_answer",
+    "asked_model",
+    "foreign_calls",
+    "steps_at_limit",
+    "answering_models",
     "yolo_set",
 ]
 
@@ -153,6 +159,57 @@ def hermes_config() -> Mapping[str, Any]:
     except Exception:  # a broken configuration is the host's to report
         return {}
     return found if isinstance(found, Mapping) else {}
+
+
+@contextlib.contextmanager
+def _session_database() -> Iterator[Any]:
+    """Hermes's own database of sessions, opened read-only where the version can."""
+    from hermes_state import SessionDB
+
+    database = SessionDB(read_only=True) if _takes(SessionDB, "read_only") else SessionDB()
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    import inspect
+
+    try:
+        return name in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _session_row(session: str) -> Mapping[str, Any]:
+    """A session's row in Hermes's own database; {} where it cannot be read."""
+    try:
+        with _session_database() as database:
+            found = database.get_session(session)
+    except Exception:  # outside Hermes, or a database that is locked or broken
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _stored_messages(sessions: Iterable[str]) -> list[Any]:
+    """All messages of sessions in Hermes's own database, compacted ones too; [] where they cannot be read."""
+    try:
+        with _session_database() as database:
+            return [one for session in sessions for one in database.get_messages(session, include_inactive=True)]
+    except Exception:
+        return []
+
+
+def _plugins_before() -> tuple[str, ...]:
+    """The plugins with middleware that Hermes has loaded so far: asked while this one registers, those before it."""
+    try:
+        from hermes_cli.plugins import get_plugin_manager
+
+        loaded = get_plugin_manager().list_plugins()
+        return tuple(str(one["name"]) for one in loaded if one.get("middleware") and one.get("name") != PLUGIN)
+    except Exception:  # outside Hermes, or a version that does not tell
+        return ()
 
 
 def find_ripgrep() -> str:
@@ -268,29 +325,176 @@ def _entries_named(value: Any, names: Sequence[str | None]) -> Iterator[tuple[st
             yield from ((f"{name}.{path}", text) for path, text in _settings(entry))
 
 
+# --- which model answered -----------------------------------------------------------
+
+
+def asked_model(words: str | None, begun: str, config: Mapping[str, Any]) -> str:
+    """The model that `--model` asks for, in the words in which Hermes names the one that answered.
+
+    Hermes resolves the words by rules of its own: aliases, `provider/model`,
+    the names that a provider wants.  What a session began with is taken for
+    what was asked, then, unless it is what the configuration lets stand in for
+    a model that cannot be reached, and no reading of the words.
+
+    :param words: what `--model` said, or None.
+    :param begun: the model with which the session began.
+    :returns: "" without words.
+    """
+    if not words:
+        return ""
+    aliases = {**_mapping(config.get("model_aliases")), **_mapping(_mapping(config.get("model")).get("aliases"))}
+    entry = next((value for name, value in aliases.items() if str(name).lower() == words.strip().lower()), "")
+    meant = str(_mapping(entry).get("model") or "") if isinstance(entry, Mapping) else str(entry or "")
+    if _readings(begun, "/") & (_readings(words, "/:") | _readings(meant, "/:")):
+        return begun
+    parts = [config.get("fallback_model"), config.get("fallback_providers")]
+    stand_ins = [value for part in parts for key, value in _settings(part) if key.rpartition(".")[2] == "model"]
+    return words if any(_readings(begun, "/") & _readings(one, "/:") for one in stand_ins) else begun
+
+
+def _mapping(value: Any) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _readings(name: str, marks: str) -> set[str]:
+    """A model's name, and what is left of it after each of the marks that end a provider's."""
+    plain = name.strip().lower().replace(".", "-")  # some providers want the one for the other
+    return {plain, *(plain[place + 1 :] for place, letter in enumerate(plain) if letter in marks)} - {""}
+
+
+def answering_models(begun: str, ended: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models that answered a turn, in order, as far as the host tells.
+
+    :param begun: the model at the turn's start; it need not have answered.
+    :param ended: the model at its end.
+    :param row: the row of the turn's own session, which names the first that
+        answered, once one did; {} if the session had turns before.
+    """
+    first = str(row.get("model") or "") if row.get("api_call_count") else ""
+    return tuple(dict.fromkeys(name for name in (first or begun, ended) if name))
+
+
+# --- what a turn's conversation shows -------------------------------------------------
+
+#: How Hermes asks for a last word when a turn has reached its limit of steps.
+_LAST_WORD = "You've reached the maximum number of tool-calling iterations allowed."
+#: Look-ups among the tools on offer. Hermes 0.19 answers them itself, before any middleware.
+_TOOL_LOOK_UPS = ("tool_search", "tool_describe")
+
+
+def _asked_calls(messages: Any) -> list[tuple[tuple[str, ...], str]]:
+    """The tool calls that messages hold: each call's ids, and the tool's name, unwrapped where a bridge was used."""
+    tools: dict[str, str] = {}
+    found: list[tuple[tuple[str, ...], str]] = []
+    for message in messages if isinstance(messages, Sequence) else ():
+        message = _mapping(message)
+        if message.get("role") == "tool" and message.get("tool_name"):
+            tools[str(message.get("tool_call_id") or "")] = str(message["tool_name"])
+        calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+        for call in map(_mapping, calls if isinstance(calls, list) else ()):
+            ids = dict.fromkeys(str(call[name]) for name in ("id", "call_id") if call.get(name))
+            found.append((tuple(ids) or ("",), str(_mapping(call.get("function")).get("name") or "a tool")))
+    return [(ids, next((tools[one] for one in ids if one and one in tools), tool)) for ids, tool in found]
+
+
+def _call_ids(messages: Any) -> tuple[str, ...]:
+    """The ids of the tool calls that messages hold."""
+    return tuple(ids[0] for ids, _ in _asked_calls(messages))
+
+
+def foreign_calls(history: Any, stored: Any, ours: Iterable[str], hermes: str) -> tuple[str, ...]:
+    """Name the tools of calls that a conversation holds and that never came by our middleware.
+
+    :param history: the conversation at the turn's end; a call may stand in it
+        as often as it is among `ours`.
+    :param stored: more messages of the same turn, such as those that were
+        compacted away in it; they may repeat what the history holds.
+    :param ours: the ids of the calls that were asked of us, and of those that
+        the conversation held before.
+    """
+    left = Counter(one for call_id in ours for one in {call_id, call_id.partition("#")[0]})  # 0.22 numbers the
+    known, found = set(left), []  # calls of a batch for a connector with #1, #2
+    excused = _TOOL_LOOK_UPS if (hermes_release(hermes) or (0, 20)) < (0, 20) else ()
+    for ids, tool in _asked_calls(history):
+        known.update(ids)
+        if (match := next((one for one in ids if left[one] > 0), None)) is not None:
+            left[match] -= 1
+        elif tool not in excused:
+            found.append(tool)
+    for ids, tool in _asked_calls(stored):
+        if any(ids) and not known.intersection(ids) and tool not in excused:
+            found.append(tool)
+        known.update(ids)
+    return tuple(found)
+
+
+def steps_at_limit(history: Any, row: Mapping[str, Any]) -> int:
+    """The limit of steps, if the turn that ends a conversation stopped there, else 0.
+
+    :param row: the session's row, whose `model_config` has the number; without
+        it the turn's own steps are counted.
+    """
+    steps, asked = 0, False
+    for message in map(_mapping, reversed(history if isinstance(history, Sequence) else ())):
+        text = message.get("content")
+        if message.get("role") == "user" and asked:
+            break
+        if message.get("role") == "user":
+            asked = isinstance(text, str) and text.startswith(_LAST_WORD)
+            if not asked:
+                return 0
+        steps += bool(asked and message.get("role") == "assistant")
+    if not asked:
+        return 0
+    with contextlib.suppress(TypeError, ValueError):
+        limit = _mapping(json.loads(row.get("model_config") or "{}")).get("max_iterations")
+        if type(limit) is int and limit > 0:
+            return limit
+    return max(steps, 1)
+
+
 # --- what hermes chat prints --------------------------------------------------------
 
 #: Lines that some versions print before the answer.
 _BANNERS = (
     r"\s*(⚠ tirith security scanner enabled but not available\b.*"
     r"|⚠️?\s+Reached maximum iterations \(\d+\)\. Requesting summary\.\.\."
-    r"|⟳ compacting context.*)?\s*\Z"
+    r"|⚠️?\s+.*\bswitching to fallback: .+ / .+|cli\.startup\.switching_to_fallback"  # 0.22 may not find its texts
+    r"|🔧 Auto-repaired tool name: '.*' -> '.*'"
+    r"|🔐 (?:Nous agent key|Anthropic credentials) refreshed after 401\. Retrying request\.\.\."
+    r"|💾 Cached context length: [\d,]+ tokens for .+"
+    r"|⚠\s+(?:Streaming is not supported for this model/provider|AWS IAM denied bedrock:\w+)\b.*"
+    r"|(?:To avoid this delay, set display\.streaming: false|Grant that action to restore streaming)\b.*"
+    r"|⟳ compacting context.*"
+    r"|\[(?:tool|done)\] .*)?\s*\Z"  # a spinner without a terminal
 )
+#: The head of the frame in which 0.19 and 0.20 print what a model thought. With
+#: `-Q` it comes once and has no foot: the answer is what ends the output.
+_REASONING = r"┌─ Reasoning ─{18,}┐\s*\Z"
+#: How the same versions print what a call changed in a file: a head, then these lines.
+_DIFF_HEAD = r"  ┊ review diff\s*\Z"
+_DIFF_LINE = r"[-+ @\\]|\S.* → |… omitted \d+ diff line"
 
 
-def same_answer(printed: str, answer: str) -> bool:
+def same_answer(printed: str, answer: str, hermes: str = "") -> bool:
     """Whether what a child printed is the claimed turn's answer.
 
-    Hermes may print its redacted copy, and some versions print known warning
-    lines first; nothing else is accepted.
+    Hermes may print its redacted copy, and some versions print known lines
+    first: warnings, and before 0.22 the model's reasoning in a frame, and the
+    changes of files; nothing else is accepted.
+
+    :param hermes: the version that printed.
     """
-    shown = printed.strip()
+    shown = printed.rstrip()
     wanted = [answer.replace("\r\n", "\n").strip()]
     if (redact := hermes_redactor()) is not None:
         with contextlib.suppress(Exception):
             wanted.append(str(redact(wanted[0], False)).strip())
     wanted += [plain for text in list(wanted) if (plain := _redacted_for_print(text)) is not None]
-    return any(text and shown.endswith(text) and _is_banner(shown[: len(shown) - len(text)]) for text in wanted)
+    framed = (hermes_release(hermes) or (0, 22)) < (0, 22)
+    return any(
+        text and shown.endswith(text) and _is_prelude(shown[: len(shown) - len(text)], framed) for text in wanted
+    )
 
 
 def _redacted_for_print(text: str) -> str | None:
@@ -302,8 +506,21 @@ def _redacted_for_print(text: str) -> str | None:
         return None
 
 
-def _is_banner(text: str) -> bool:
-    return (not text or text.endswith("\n")) and all(re.match(_BANNERS, line) for line in text.splitlines())
+def _is_prelude(text: str, framed: bool) -> bool:
+    """Whether a text is what Hermes itself may print before an answer.
+
+    :param framed: this version prints reasoning and changes of files.
+    """
+    if text.strip() and not text.rstrip(" \t").endswith("\n"):
+        return False
+    changes = False
+    for line in text.split("\n"):
+        if framed and re.match(_REASONING, line):
+            return True  # whatever follows is reasoning, up to the answer
+        changes = framed and bool(re.match(_DIFF_HEAD, line) or changes and re.match(_DIFF_LINE, line))
+        if not changes and not re.match(_BANNERS, line):
+            return False
+    return True
 
 
 # --- requests ---------------------------------------------------------------------
@@ -428,7 +645,7 @@ def _told_folders(ctx: Any, session: str) -> list[str]:
             return [folder for folder in (_folder(told()),) if folder]
         except Exception:
             return []
-    row = _folder(_cwd_in_database(session))
+    row = _folder(_session_row(session).get("cwd"))
     here = row if serves_many_sessions() else _folder(_agent_cwd())
     return list(dict.fromkeys((here, row or here))) if here else []
 
@@ -444,29 +661,6 @@ def _agent_cwd() -> str:
         return str(resolve_agent_cwd())
     except Exception:  # a deleted working directory, or a host without the helper
         return ""
-
-
-def _cwd_in_database(session: str) -> str:
-    """The session's folder in Hermes's own database, opened read-only, or ""."""
-    try:
-        from hermes_state import SessionDB
-
-        database = SessionDB(read_only=True) if _takes(SessionDB, "read_only") else SessionDB()
-        try:
-            return str((database.get_session(session) or {}).get("cwd") or "")
-        finally:
-            database.close()
-    except Exception:
-        return ""
-
-
-def _takes(function: Callable[..., Any], name: str) -> bool:
-    import inspect
-
-    try:
-        return name in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
 
 
 def serves_many_sessions() -> bool:
@@ -491,6 +685,16 @@ class Turn(NamedTuple):
     model: str
     parent: str
     earlier: int  #: messages of the conversation before this turn's request
+    asked: tuple[str, ...] = ()  #: ids of the tool calls before this turn
+
+
+class _TurnEnd(NamedTuple):
+    """The end of a turn, as the host told it; `answer` is what it shows the person."""
+
+    session: str
+    answer: str
+    model: str
+    history: Any
 
 
 class Plugin:
@@ -501,6 +705,7 @@ class Plugin:
         self.facts = plugin_facts()
         self.run_arm = environ.get(RUN_VARIABLE, "")
         self.record_arm = environ.get(RECORD_VARIABLE, "")
+        self.before = _plugins_before()
         self.bindings = Bindings(locked=bool(self.run_arm))
         self.foreground = ""  # the session of this process's last turn of a person
         self._pending: RecordingState | None = None  # a recording whose session is not known yet
@@ -551,6 +756,7 @@ class Plugin:
                 str(model or ""),
                 str(parent_session_id or ""),
                 earlier_messages(conversation_history),
+                _call_ids(conversation_history),
             )
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
@@ -562,16 +768,19 @@ class Plugin:
         turn_id: str = "",
         assistant_response: Any = "",
         conversation_history: Any = None,
+        model: str = "",
         **_: Any,
     ) -> None:
         """A turn ended with an answer: keep what was bound to it (Hermes's `post_llm_call`)."""
         try:
-            answer = assistant_response if isinstance(assistant_response, str) else ""
+            # Hermes's notice in an answer's place must not be graded as one.
+            missing = answer_is_missing(conversation_history) or not isinstance(assistant_response, str)
+            answer = "" if missing else assistant_response
+            end = _TurnEnd(str(session_id or ""), answer, str(model or ""), conversation_history)
             if replayed := self.bindings.replay_of(turn_id):
-                # Hermes's notice in an answer's place must not be graded as one.
-                self._replay_ends(replayed, session_id, "" if answer_is_missing(conversation_history) else answer)
+                self._replay_ends(replayed, end)
             elif recording := self.bindings.recording_of(turn_id):
-                self._recording_ends(recording, session_id, answer, conversation_history)
+                self._recording_ends(recording, end)
         except Exception as error:
             log.warning("session-cassettes could not finish a turn: %s", error)
 
@@ -704,17 +913,25 @@ class Plugin:
             overwrite=arm.overwrite,
             rg_major=arm.rg_major,
             folder=arm.folder,
+            earlier=turn.asked,
         )
         self.bindings.record(recording)
         return ""
 
     # a replay ends
 
-    def _replay_ends(self, replayed: Replay, session: str, answer: str) -> None:
-        self.bindings.close_session(session)
-        ledger: Ledger = replayed.finish(session, answer)
+    def _replay_ends(self, replayed: Replay, end: _TurnEnd) -> None:
+        self.bindings.close_session(end.session)
+        ledger: Ledger = replayed.finish(end.session, end.answer)
         if yolo_set(os.environ) != ledger.facts.yolo:
             ledger = ledger._replace(errors=(*ledger.errors, because("yolo changed")))
+        row, ours = _session_row(ledger.sessions[0]), [call.id for call in ledger.calls]
+        ledger = ledger._replace(
+            models=answering_models(ledger.model, end.model, row),
+            foreign=foreign_calls(end.history, _stored_messages(ledger.sessions), ours, ledger.facts.hermes),
+            steps=steps_at_limit(end.history, row),
+            before=self.before,
+        )
         store = self.store()
         if store.claim_path(ledger.arm).exists():  # else its command is gone, and nobody would read it
             write_atomically(store.ledger_path(ledger.arm), to_json(ledger))
@@ -806,6 +1023,8 @@ class Plugin:
             turn.model,
             overwrite=state.overwrite,
             faults=faults if turn.earlier else (),
+            earlier=turn.asked,
+            resumed=bool(turn.earlier) or not turn.first,
         )
         if why:
             return self._recording_fails(recording, why)
@@ -830,11 +1049,14 @@ class Plugin:
 
     # a recording ends
 
-    def _recording_ends(self, recording: Recording, session: str, answer: str, history: Any) -> None:
-        if not answer.strip() or answer_is_missing(history):
+    def _recording_ends(self, recording: Recording, end: _TurnEnd) -> None:
+        row = _session_row(end.session)
+        if steps := steps_at_limit(end.history, row):
+            return self._recording_fails(recording, out_of_steps(steps))
+        if not end.answer.strip():
             return self._recording_fails(recording, "the turn ended without an answer")
         folder = recording.folder
-        if folder and (there := _worked_elsewhere(self.ctx, session, folder)):
+        if folder and (there := _worked_elsewhere(self.ctx, end.session, folder)):
             return self._recording_fails(
                 recording,
                 f"the session worked in {there}, not in {folder}: switch off what moves it"
@@ -842,19 +1064,33 @@ class Plugin:
             )
         slots = recording.close()
         self.bindings.drop_recording(recording)
+        ours = (*recording.earlier, *(slot.id for slot in slots))
+        recording.foreign = foreign_calls(end.history, (), ours, hermes_version())
+        models = answering_models(recording.model, end.model, {} if recording.resumed else row)
+        if recording.model and models and set(models) != {recording.model}:
+            recording.faults.append(other_model(models, recording.model))
+        recording.model = " and ".join(models)
         try:
             cassette = make_cassette(
-                recording, slots, answer.strip(), session_cwd(self.ctx, session), self.facts.plugin
+                recording, slots, end.answer.strip(), session_cwd(self.ctx, end.session), self.facts.plugin
             )
-            store = self.store()
-            store.prepare()
-            store.save(cassette, recording.overwrite, keep_pins=True)
+            self._keep(recording, cassette)
         except Exception as error:
             text = (
                 str(error) if isinstance(error, CassetteError) else f"internal error: {type(error).__name__}: {error}"
             )
             return self._note(recording, "not saved", text)
         self._note(recording, "saved", saved_text(cassette))
+
+    def _keep(self, recording: Recording, cassette: Cassette) -> None:
+        """Save a cassette, or put it aside for the command that armed it, which sees how its session ends."""
+        store = self.store()
+        store.prepare()
+        if recording.arm:
+            store.check_free(recording.name, recording.overwrite)
+            store.put_aside(cassette, recording.arm)
+        else:
+            store.save(cassette, recording.overwrite, keep_pins=True)
 
     def _recording_fails(self, recording: Recording, why: str) -> None:
         self.bindings.drop_recording(recording)
@@ -959,7 +1195,7 @@ def answer_is_missing(history: Any) -> bool:
 
 def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, cwd: str, plugin: str) -> Cassette:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
-    calls, not_kept, warnings = judge_calls(slots)
+    calls, not_kept, warnings = judge_calls(slots, recording.foreign)
     warnings += recording.faults + remarks(calls)
     search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
     recorder = Recorder(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
@@ -991,12 +1227,18 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
     )
 
 
-def judge_calls(slots: Sequence[LiveCall]) -> tuple[list[Call], list[str], list[str]]:
-    """Split a turn's calls into those kept, the names of the others, and warnings."""
+def judge_calls(slots: Sequence[LiveCall], elsewhere: Sequence[str] = ()) -> tuple[list[Call], list[str], list[str]]:
+    """Split a turn's calls into those kept, the names of the others, and warnings.
+
+    :param elsewhere: the tools of calls that something else answered; what a
+        terminal of theirs changed is not known, so no terminal's result is kept then.
+    """
     calls: list[Call] = []
     not_kept: list[str] = []
     reasons: dict[str, list[str]] = {}
     rules = KeepRules(windows=sys.platform == "win32")
+    for tool in elsewhere:
+        rules.pass_over(tool)
     for slot in slots:
         why = _why_not(slot, rules)
         if why is None:
@@ -1004,6 +1246,9 @@ def judge_calls(slots: Sequence[LiveCall]) -> tuple[list[Call], list[str], list[
         else:
             not_kept.append(slot.tool[:_NAME_LENGTH])
             reasons.setdefault(why, []).append(slot.tool)
+    if elsewhere:
+        not_kept += elsewhere
+        reasons["it was answered by something else"] = list(elsewhere)
     warnings = [f"{_listed(tools)}: {why}" for why, tools in reasons.items()]
     if not_kept:
         plural = "s were" if len(not_kept) > 1 else " was"

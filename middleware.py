@@ -60,10 +60,12 @@ class LiveCall:
     `plain` says that the arguments are known to be plain JSON.
     """
 
-    __slots__ = ("tool", "args", "plain", "result", "done", "failed")
+    __slots__ = ("tool", "args", "plain", "result", "done", "failed", "id")
 
-    def __init__(self, tool: str, args: Any, result: Any = None, done: bool = False, plain: bool = False) -> None:
-        self.tool, self.args, self.plain = tool, args, plain
+    def __init__(
+        self, tool: str, args: Any, result: Any = None, done: bool = False, plain: bool = False, id: str = ""
+    ) -> None:
+        self.tool, self.args, self.plain, self.id = tool, args, plain, id
         self.result, self.done, self.failed = result, done, False
 
 
@@ -74,6 +76,8 @@ class Recording:
     :param rg_major: major version of the command's ripgrep; 0 unknown.
     :param folder: where the command said the session works, "" if it did not.
     :param faults: what the cassette must warn of already.
+    :param earlier: the ids of the calls that the conversation held before this turn.
+    :param resumed: the session had turns before.
     """
 
     def __init__(
@@ -89,12 +93,16 @@ class Recording:
         rg_major: int = 0,
         folder: str = "",
         faults: Iterable[str] = (),
+        earlier: tuple[str, ...] = (),
+        resumed: bool = False,
     ) -> None:
         self.name, self.turn, self.session = name, turn, session
         self.request, self.model = request, model
         self.arm, self.overwrite, self.rg_major, self.folder = arm, overwrite, rg_major, folder
         self.faults = list(faults)
         self.slots: list[LiveCall] = []
+        self.earlier, self.resumed = earlier, resumed
+        self.foreign: tuple[str, ...] = ()  # tools of the calls that something else answered
         self._closed = False
         # (tool_call_id) of the live call around this one: 0.19.0 runs the
         # middleware twice, nested, for a call of a parallel batch.
@@ -127,7 +135,7 @@ class Recording:
         except Exception as error:
             self.faults.append(f"the arguments of a {tool} call could not be copied ({type(error).__name__})")
             return None
-        slot = LiveCall(tool, copied, plain=plain)
+        slot = LiveCall(tool, copied, plain=plain, id=call_id)
         self.slots.append(slot)
         return slot
 
@@ -177,7 +185,8 @@ def _plain(args: Any) -> Any:
 
 #: What Hermes takes for an argument that is left out, of the kept tools whose
 #: arguments `coerce_args` does not read.  Equal in 0.19, 0.20 and 0.22, but for
-#: `detail` and `char_limit`, which the older ones do not have.
+#: `detail` and `char_limit`, which the older ones do not have.  Where it is
+#: configured (the `limit` of `tool_search`), null alone is known.
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "terminal": {
         "background": False,
@@ -191,6 +200,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "web_extract": {"char_limit": 15_000},
     "skill_view": {"file_path": None},
     "skills_list": {"category": None},
+    "tool_search": {"limit": None},
     "session_search": {
         "query": None,
         "limit": 3,
@@ -537,7 +547,7 @@ class Replay:
         self._lock = threading.Lock()
         self._arrivals = itertools.count()  # every call that came, logged or not
         self._logged = 0
-        self._calls: list[Answered | tuple[str, Any]] = []  # (tool, arguments) until it is answered
+        self._calls: list[Answered] = []  # with the reason PENDING until it is answered
         self._asked: dict[str, int] = {}  # call key -> how often it was asked
         self._truncated = False
         self._finished = False
@@ -565,15 +575,15 @@ class Replay:
                 learned.setdefault("rg_major", major)
             self._synth = Synthesizer(cassette.snapshot, self._workspace, self._host, learned)
 
-    def answer(self, tool: Any, args: Any, session: str) -> Any:
+    def answer(self, tool: Any, args: Any, session: str, call_id: Any = "") -> Any:
         """Answer one tool call.  Never raises, whatever it is given."""
         next(self._arrivals)
         try:
-            return self._answer(str(tool), args, session)
+            return self._answer(str(tool), args, session, str(call_id or ""))
         except Exception as error:
             return self._fault(tool, error)
 
-    def _answer(self, tool: str, args: Any, session: str) -> Any:
+    def _answer(self, tool: str, args: Any, session: str, call_id: str) -> Any:
         with self._lock:
             if session and session not in self.sessions:
                 self.sessions.append(session)
@@ -582,10 +592,10 @@ class Replay:
                 self._truncated |= not self._finished
                 return MISS
             place, plain = len(self._calls), _plain(args)
-            self._calls.append((tool, plain))
+            self._calls.append(Answered(tool, plain, "miss", reason=_PENDING, id=call_id))
         noted, result = self._look_up(tool, args, plain)
         with self._lock:
-            self._calls[place] = noted
+            self._calls[place] = noted._replace(id=call_id)
         return result
 
     def _key(self, tool: str, args: Mapping[str, Any]) -> str:
@@ -652,9 +662,7 @@ class Replay:
         """End the turn and return its ledger; later calls are misses outside it."""
         with self._lock:
             self._finished = True
-            calls = [
-                one if isinstance(one, Answered) else Answered(*one, "miss", reason=_PENDING) for one in self._calls
-            ]
+            calls = list(self._calls)
             if next(self._arrivals) != self._logged:
                 self.errors.append("a tool call came that could not be logged")
             if any(call.reason == _PENDING for call in calls):
@@ -790,7 +798,7 @@ class Bindings:
                 if replay is not None:
                     if session_id not in self._closed:
                         self.close_session(session_id)
-                    return replay.answer(tool_name, args, session_id)
+                    return replay.answer(tool_name, args, session_id, tool_call_id)
                 if self.locked or session_id in self._closed or turn_id in self._closed:
                     return MISS
                 recording = self._recordings.get(turn_id)

@@ -31,6 +31,7 @@ from .cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFi
 #: Tools whose results are kept; `terminal` has a rule of its own.
 KEPT_TOOLS = frozenset(
     {"read_file", "search_files", "web_search", "web_extract", "skill_view", "skills_list", "session_search"}
+    | {"tool_search", "tool_describe"}
 )
 #: Files over this many bytes on disk are not kept.
 SNAPSHOT_FILE_LIMIT = 512 * 1024

@@ -27,10 +27,16 @@ from typing import Any, Callable, Generator, Iterable, Iterator, Mapping, Sequen
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One tool the model wants to use, and with which arguments."""
+    """One tool the model wants to use, and with which arguments.
+
+    `written` stands in for the arguments as the model writes them, where they
+    are to be no object.  `id` is the model's own name for the call; "" makes one up.
+    """
 
     tool: str
     args: Mapping[str, Any] = field(default_factory=dict)
+    written: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,16 @@ class Step:
 
     `calls` go out together, as one parallel batch.  A `status` other than 200
     makes the server fail with that HTTP status and `text` as the message.
-    `delay` is the number of seconds it thinks before.
+    `delay` is the number of seconds it thinks before.  `reasoning` is what it
+    says to itself, sent in the message's field `reasoning_field`.
     """
 
     calls: Sequence[ToolCall] = ()
     text: str = ""
     status: int = 200
     delay: float = 0.0
+    reasoning: str = ""
+    reasoning_field: str = "reasoning_content"
 
 
 @dataclass(frozen=True)
@@ -365,13 +374,18 @@ class ScriptedModel:
     :param port: 0 takes a free one.
     :param brain: stands in for the temperaments, whatever the model's name.
 
+    `brains` holds the brains of single models, by name; they come before `brain`.
+    `streams` false refuses every request for a stream, with status 500.
     `requests` holds the body of every chat request that came, oldest first.
     Requests without tools (Hermes asks for a title that way) are answered with
-    a few words of the question and never reach the brain.
+    a few words of the question and never reach the brain, unless `toolless` is one.
     """
 
     def __init__(self, port: int = 0, brain: Brain | None = None) -> None:
         self.brain = brain
+        self.brains: dict[str, Brain] = {}
+        self.toolless: Brain | None = None
+        self.streams = True
         self.requests: list[dict[str, Any]] = []
         self.closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
@@ -398,12 +412,15 @@ class ScriptedModel:
         self.requests.append(body)
         messages = body.get("messages") or []
         tools = [str(tool.get("function", {}).get("name", "")) for tool in body.get("tools") or []]
+        if not tools and self.toolless is not None:
+            return self.toolless(messages, tools)
         if not tools:
             title = " ".join(ask(messages).text.split()[:6])
             return Step(text=json.dumps({"title": title}) if body.get("response_format") else title)
-        if self.brain is not None:
-            return self.brain(messages, tools)
-        return think(str(body.get("model", "")), messages, tools)
+        name = str(body.get("model", ""))
+        if (brain := self.brains.get(name, self.brain)) is not None:
+            return brain(messages, tools)
+        return think(name, messages, tools)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -448,6 +465,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if step.status != 200:
                 self._send_error(step.status, step.text)
+            elif body.get("stream") and not model.streams:
+                self._send_error(500, "stream is not supported by this model")
             elif body.get("stream"):
                 self._send_stream(str(body.get("model", "")), step)
             else:
@@ -475,6 +494,7 @@ class _Handler(BaseHTTPRequestHandler):
         choice = whole["choices"][0]
         message = choice.pop("message")
         pieces: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+        pieces += [{step.reasoning_field: piece} for piece in re.findall(r"\s*\S+\s*", step.reasoning)]
         pieces += [{"content": piece} for piece in re.findall(r"\s*\S+\s*", step.text)]
         pieces += [
             {"tool_calls": [{**call, "index": index}]} for index, call in enumerate(message.get("tool_calls", ()))
@@ -493,12 +513,14 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _completion(name: str, kind: str, step: Step) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": step.text or None}
+    if step.reasoning:
+        message[step.reasoning_field] = step.reasoning
     if step.calls:
         message["tool_calls"] = [
             {
-                "id": f"call_{uuid.uuid4().hex[:12]}",
+                "id": call.id or f"call_{uuid.uuid4().hex[:12]}",
                 "type": "function",
-                "function": {"name": call.tool, "arguments": json.dumps(dict(call.args))},
+                "function": {"name": call.tool, "arguments": call.written or json.dumps(dict(call.args))},
             }
             for call in step.calls
         ]

@@ -15,7 +15,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Iterator, Mapping
+from typing import Callable, Iterator, Mapping, Sequence
 
 REPO = Path(__file__).resolve().parent.parent
 PLUGIN = "session-cassettes"
@@ -167,18 +167,21 @@ def install_plugin(home: Path) -> None:
     shutil.copytree(REPO / "suite", folder / "suite", ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def write_config(home: Path, base_url: str, model: str, enabled: bool = True, more: str = "") -> None:
-    """Write a home's `config.yaml`: one model, and our plugin if `enabled`.
+def write_config(
+    home: Path, base_url: str, model: str, enabled: bool = True, more: str = "", others: Sequence[str] = ()
+) -> None:
+    """Write a home's `config.yaml`: one model, our plugin if `enabled`, and the `others`.
 
     The context length is given so that no server is asked for it, and the
     command scanner is off because Hermes would fetch it from the network.
     :param more: further lines, as they are.
     """
+    plugins = [PLUGIN] * enabled + [*others]
     unfinished = home / "config.yaml.new"  # a Hermes that starts meanwhile must not read half of it
     unfinished.write_text(
         f"model:\n  default: {model}\n  provider: custom\n  base_url: {base_url}\n  api_key: none\n"
         f"  context_length: 131072\nsecurity:\n  tirith_enabled: false\n"
-        f"plugins:\n  enabled: [{PLUGIN if enabled else ''}]\n{more}",
+        f"plugins:\n  enabled: [{', '.join(plugins)}]\n{more}",
         encoding="utf-8",
     )
     os.replace(unfinished, home / "config.yaml")

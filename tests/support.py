@@ -164,6 +164,7 @@ class FakeHost:
     ctx: FakeContext = field(default_factory=FakeContext)
     ran: list[RanTool] = field(default_factory=list)
     raised: list[BaseException] = field(default_factory=list)
+    said: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  #: the messages of a turn, by its id
 
     # turns
 
@@ -204,14 +205,35 @@ class FakeHost:
         )
         return turn
 
+    def say_call(self, turn: Turn, tool: str, call_id: str, result: str = "") -> None:
+        """Put a call and its result into a turn's conversation, whoever answered it; nobody reads its arguments."""
+        function = {"name": tool, "arguments": "{}"}
+        self.said.setdefault(turn.turn_id, []).extend(
+            [
+                {"role": "assistant", "content": "", "tool_calls": [{"id": call_id, "function": function}]},
+                {"role": "tool", "tool_call_id": call_id, "tool_name": tool, "content": result},
+            ]
+        )
+
     def end_turn(
-        self, turn: Turn, answer: str = "", interrupted: bool = False, failed: bool = False, session_id: str = ""
+        self,
+        turn: Turn,
+        answer: str = "",
+        interrupted: bool = False,
+        failed: bool = False,
+        session_id: str = "",
+        model: str = "",
+        at_limit: bool = False,
     ) -> None:
         """End a turn the way Hermes does.
 
         `post_llm_call` fires only with an answer; after a failure of the model's
-        API nothing fires at all.  `session_id` is the id after a split.
+        API nothing fires at all.  `session_id` is the id after a split, `model`
+        the one that took over, `at_limit` says that the steps ran out.
         """
+        last_word = (
+            "You've reached the maximum number of tool-calling iterations allowed. Please provide a final response"
+        )
         if failed:
             return
         session = session_id or turn.session_id
@@ -225,9 +247,11 @@ class FakeHost:
                 assistant_response=answer,
                 conversation_history=[
                     {"role": "user", "content": turn.user_message},
+                    *self.said.get(turn.turn_id, []),
+                    *([{"role": "user", "content": last_word}] if at_limit else []),
                     {"role": "assistant", "content": answer},
                 ],
-                model=turn.model,
+                model=model or turn.model,
                 platform=turn.platform,
             )
         extra: dict[str, Any] = {"failed": False, "turn_exit_reason": "text_response(finish_reason=stop)"}
@@ -297,11 +321,14 @@ class FakeHost:
             **ids,
         }
         args = {} if args is None else args
+        inner = self._terminal(tool)
         if nested:
-            return self._chain(
-                tool, args, lambda inner: self._chain(tool, inner, self._terminal(tool), context), context
-            )
-        return self._chain(tool, args, self._terminal(tool), context)
+            result = self._chain(tool, args, lambda again: self._chain(tool, again, inner, context), context)
+        else:
+            result = self._chain(tool, args, inner, context)
+        if turn:
+            self.say_call(turn, tool, context["tool_call_id"], str(result))
+        return result
 
     def _terminal(self, tool: str) -> Callable[[Any], Any]:
         def run(args: Any) -> Any:

@@ -462,6 +462,7 @@ class Running(CliCase):
                         "repeat": 1,
                         "reason": "",
                         "nearest": "",
+                        "id": "",
                     }
                 ],
             )
@@ -653,8 +654,46 @@ class PrintedAnswers(unittest.TestCase):
             "  ⚠ tirith security scanner enabled but not available — command scanning will use pattern matching only\n",
             "⚠️  Reached maximum iterations (2). Requesting summary...\n",
             "  ⟳ compacting context…\n",
+            "⚠️  Primary auth failed — switching to fallback: custom / good\n",
+            "cli.startup.switching_to_fallback\n",
+            "\n⚠  Streaming is not supported for this model/provider. Switching to non-streaming.\n"
+            "   To avoid this delay, set display.streaming: false in config.yaml\n\n",
+            "🔧 Auto-repaired tool name: 'ReadFile' -> 'read_file'\n",
+            "  [tool] (°ロ°) reading\n  [done] read (0.2s)\n",
         ):
             self.assertTrue(hooks.same_answer(banner + self.ANSWER + "\n", self.ANSWER), banner)
+
+    FRAME = "\n┌─ Reasoning " + "─" * 66 + "┐\n"
+    DIFF = "  ┊ review diff\na/b.txt → b/b.txt\n@@ -0,0 +1,2 @@\n+x\n-y\n z\n… omitted 3 diff line(s)\n"
+
+    def test_what_older_versions_print_of_the_reasoning_is_no_part_of_the_answer(self) -> None:
+        thought = self.FRAME + "Is it 9090?\n\n  Perhaps.\nNo."
+        for printed in (
+            self.FRAME + self.ANSWER,
+            thought + "\n" + self.ANSWER,
+            "  ⟳ compacting context…\n" + thought + "\n" + self.ANSWER,
+            self.DIFF + self.ANSWER,
+            self.DIFF + self.FRAME + self.DIFF + "thought\n" + self.ANSWER,
+            "\n┌─ Reasoning " + "─" * 18 + "┐\n" + self.ANSWER,
+        ):
+            with self.subTest(printed=printed):
+                for version in ("0.19.0", "0.20.1.2"):
+                    self.assertTrue(hooks.same_answer(printed + "\n", self.ANSWER, version))
+                for version in ("0.22.2", "0.23.1", ""):
+                    self.assertFalse(hooks.same_answer(printed + "\n", self.ANSWER, version))
+
+    def test_with_a_frame_too_the_answer_is_what_ends_the_output(self) -> None:
+        for printed in (
+            self.FRAME + self.ANSWER + "\nMore.",
+            self.FRAME + "thought " + self.ANSWER,
+            self.FRAME + self.ANSWER.replace("8080", "9090"),
+            "Before.\n" + self.FRAME + self.ANSWER,
+            "┌─ Reasoning ─┐\n" + self.ANSWER,
+            "┌─ Hermes " + "─" * 60 + "┐\nthought\n" + self.ANSWER,
+            self.DIFF + "Between.\n" + self.ANSWER,
+        ):
+            with self.subTest(printed=printed):
+                self.assertFalse(hooks.same_answer(printed, self.ANSWER, "0.19.0"))
 
     def test_nothing_else_is_accepted(self) -> None:
         for printed in (
@@ -676,9 +715,9 @@ class PrintedAnswers(unittest.TestCase):
 class VerdictText(unittest.TestCase):
     """The form of the two examples in the specification."""
 
-    def shown(self, verdict: Any, answer: str = "no idea") -> str:
+    def shown(self, verdict: Any, answer: str = "no idea", **more: Any) -> str:
         screen = cli.Screen(io.StringIO(), io.StringIO(), {})
-        run = {"name": "e2e-probe", "model": "a-model", "seconds": 11.2, "answer": answer}
+        run = {"name": "e2e-probe", "model": "a-model", "seconds": 11.2, "answer": answer, **more}
         return cli.verdict_text(run, verdict, "/runs/1.json", screen)
 
     def ledger(self, *calls: Answered, answer: str) -> Any:
@@ -740,6 +779,11 @@ class VerdictText(unittest.TestCase):
             "\npath 0 calls: 0 hit, 0 synthesized, 0 miss; no call: nothing of the tape was read",
             self.graded("8080", "8080", calls=()),
         )
+
+    def test_plugins_that_stand_before_this_one_are_named(self) -> None:
+        verdict = grade([PinResult("8080", True)], 0, self.ledger(answer="8080"), [])
+        told = self.shown(verdict, plugins_before=["aaa", "bbb"])
+        self.assertIn("\nnote: aaa, bbb may answer or change tool calls before this plugin sees them", told)
 
     def test_an_invalid_run_names_each_reason(self) -> None:
         verdict = grade([PinResult("8080", False)], 1, None, ["first reason", "second reason"])

@@ -35,7 +35,7 @@ def held(pins: Sequence[str], ledger: Ledger) -> list[PinResult]:
 
 
 def suspected(arm: Arm, ledger: Ledger | None, claim: Claim | None, child: Child) -> list[str]:
-    return doubts(arm, ledger, claim, child, ledger is not None and same(child.printed, ledger.answer))
+    return doubts(arm, ledger, claim, child, ledger is not None and same(child.printed, ledger.answer), asked="careful")
 
 
 class Grading(unittest.TestCase):
@@ -97,6 +97,10 @@ class Grading(unittest.TestCase):
             {"truncated": True},
             {"evicted": True},
             {"errors": ("KeyError",)},
+            {"models": ("good",)},
+            {"models": ("careful", "good")},
+            {"foreign": ("terminal",)},
+            {"steps": 90},
             {"calls": (HIT._replace(how="live"),)},
             {"facts": FACTS._replace(yolo=True)},
             {"facts": FACTS._replace(pid=1)},
@@ -142,7 +146,7 @@ class Grading(unittest.TestCase):
             "overwrite",
             "rg_major",
         }
-        told = {"complaint"}  # for the person to read; no evidence
+        told = {"complaint", "before"}  # for the person to read; no evidence
         for what, kind in (("arm", Arm), ("claim", Claim), ("ledger", Ledger), ("child", Child)):
             with self.subTest(what=what, kind=kind):
                 changed = {key for change in self.CHANGES[what] for key in change}
@@ -172,13 +176,48 @@ class Grading(unittest.TestCase):
             "belongs to another run": (edit(ARM, id="a2"), LEDGER, CLAIM, CHILD_ENDED),
             "other plugin code": (edit(ARM, plugin="2"), LEDGER, CLAIM, CHILD_ENDED),
             "HERMES_YOLO_MODE": (ARM, LEDGER, edit(CLAIM, facts=edit(FACTS, yolo=True)), CHILD_ENDED),
+            "answered by good, not by careful": (ARM, edit(LEDGER, models=("good",)), CLAIM, CHILD_ENDED),
+            "answered by something else: terminal, x": (
+                ARM,
+                edit(LEDGER, foreign=("terminal", "x", "terminal")),
+                CLAIM,
+                CHILD_ENDED,
+            ),
+            "at its limit of 90 steps": (ARM, edit(LEDGER, steps=90), CLAIM, CHILD_ENDED),
             "is not about the same turn": (ARM, edit(LEDGER, turn="t9"), CLAIM, CHILD_ENDED),
         }
         for part, (arm, ledger, claim, child) in causes.items():
             with self.subTest(part=part, arm=arm):
                 found = suspected(arm, ledger, claim, child)
                 self.assertEqual(sum(part in reason for reason in found), 1, (part, found))
-        self.assertEqual(len(set(causes)), 20)
+        self.assertEqual(len(set(causes)), 23)
+
+    def test_a_turn_at_its_limit_has_that_reason_alone(self) -> None:
+        """0.22 exits with 1 at the limit, a turn there may have no last word, and a live call is listed nowhere."""
+        out_of_steps = ["the turn stopped at its limit of 1 step"]
+        for ledger, child, reasons in (
+            (LEDGER._replace(steps=1), CHILD_ENDED._replace(code=1), out_of_steps),
+            (LEDGER._replace(steps=1, answer=""), CHILD_ENDED._replace(printed=""), out_of_steps),
+            (
+                LEDGER._replace(live=1, foreign=("terminal",)),
+                CHILD_ENDED,
+                ["1 tool call of the turn ran live before the replay took over"],
+            ),
+        ):
+            with self.subTest(ledger=ledger):
+                self.assertEqual(suspected(ARM, ledger, CLAIM, child), reasons)
+
+    def test_all_models_that_answered_are_named_and_the_one_that_should_have(self) -> None:
+        mixed = LEDGER._replace(models=("careful", "good"))
+        self.assertEqual(
+            suspected(ARM, mixed, CLAIM, CHILD_ENDED),
+            ["the turn was answered by careful and good, not by careful alone"],
+        )
+        self.assertEqual(doubts(ARM, mixed, CLAIM, CHILD_ENDED, True), [], "nobody asked for a model")
+        self.assertEqual(
+            doubts(ARM, LEDGER, CLAIM, CHILD_ENDED, True, asked="other"),
+            ["the turn was answered by careful, not by other"],
+        )
 
     def test_one_cause_is_one_reason(self) -> None:
         def edit(value: Any, **change: Any) -> Any:

@@ -12,7 +12,7 @@ import time
 import types
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 from unittest import mock
 
 from tests.support import REPO, FakeHost, Turn, load_plugin, temp_folder, write_tree
@@ -29,6 +29,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Recorder,
     Ledger,
     Store,
+    parse_cassette,
     parse_claim,
     parse_ledger,
     to_json,
@@ -562,6 +563,242 @@ class Judgement(unittest.TestCase):
                 calls, not_kept, warnings = hooks.judge_calls(slots)
                 self.assertEqual((len(calls), len(not_kept)), (6, 14))
                 self.assertIn("over 12 MB in this turn", warnings[1])
+
+
+class Answerers(HookCase):
+    """Who answered a turn: which model, and whether every call was asked of us."""
+
+    def replayed(self, **end: Any) -> Ledger:
+        """Replay a turn with one hit, let the host add what a test wants, and return the ledger."""
+        self.keep()
+        arm = self.arm()
+        self.wait()
+        host = self.load(SESSION_CASSETTES_RUN=arm.id)
+        turn = host.start_turn(QUESTION, model="cheap")
+        host.call(turn, "terminal", {"command": "ls"})
+        self.before_the_end(host, turn)
+        host.end_turn(turn, "It binds 8080.", **end)
+        self.assertEqual(host.raised, [])
+        return self.store.read_value(self.store.ledger_path(arm.id), parse_ledger)
+
+    def before_the_end(self, host: FakeHost, turn: Turn) -> None:
+        """What a test adds to the conversation."""
+
+    def test_a_turn_that_only_we_and_one_model_answered_has_nothing_to_tell(self) -> None:
+        ledger = self.replayed()
+        self.assertEqual((ledger.models, ledger.foreign, ledger.steps, ledger.before), (("cheap",), (), 0, ()))
+        self.assertNotEqual(ledger.calls[0].id, "")
+
+    def test_the_model_that_took_over_is_told(self) -> None:
+        self.assertEqual(self.replayed(model="good").models, ("cheap", "good"))
+
+    def test_the_sessions_row_tells_the_model_that_answered_first(self) -> None:
+        row = {"model": "good", "api_call_count": 2, "model_config": '{"max_iterations": 7}'}
+        with mock.patch.dict(sys.modules, {"hermes_state": FakeState(row)}):
+            self.assertEqual(self.replayed(model="good").models, ("good",))
+
+    def test_a_call_that_something_else_answered_is_told(self) -> None:
+        self.before_the_end = lambda host, turn: host.say_call(turn, "terminal", "call_x")
+        self.assertEqual(self.replayed().foreign, ("terminal",))
+
+    def test_a_call_that_was_compacted_away_is_found_in_the_database(self) -> None:
+        gone = {"role": "assistant", "tool_calls": [{"id": "call_y", "function": {"name": "write_file"}}]}
+        with mock.patch.dict(sys.modules, {"hermes_state": FakeState({}, [gone, gone])}):
+            self.assertEqual(self.replayed().foreign, ("write_file",))
+
+    def test_a_turn_that_stopped_at_its_limit_tells_the_limit(self) -> None:
+        with mock.patch.dict(sys.modules, {"hermes_state": FakeState({"model_config": '{"max_iterations": 90}'})}):
+            self.assertEqual(self.replayed(at_limit=True).steps, 90)
+
+    def test_without_the_database_a_turns_own_steps_are_its_limit(self) -> None:
+        self.assertEqual(self.replayed(at_limit=True).steps, 1)
+
+    def test_plugins_that_registered_before_are_told(self) -> None:
+        loaded = [
+            {"name": "aaa", "middleware": 1},
+            {"name": "hooks-only", "middleware": 0},
+            {"name": "session-cassettes", "middleware": 1},
+        ]
+        manager = types.SimpleNamespace(list_plugins=lambda: loaded)
+        self.pretend("hermes_cli.plugins", get_plugin_manager=lambda: manager)
+        self.assertEqual(self.replayed().before, ("aaa",))
+
+
+class FakeState(types.ModuleType):
+    """Hermes's database module, with one row and some messages for every session."""
+
+    def __init__(self, row: dict[str, Any], messages: Sequence[Any] = ()) -> None:
+        super().__init__("hermes_state")
+
+        class SessionDB:
+            def __init__(self, read_only: bool = False) -> None:
+                pass
+
+            def get_session(self, session: str) -> dict[str, Any]:
+                return {"cwd": "", **row}
+
+            def get_messages(self, session: str, include_inactive: bool = False) -> list[Any]:
+                return list(messages) if include_inactive else []
+
+            def close(self) -> None:
+                pass
+
+        self.SessionDB = SessionDB
+
+
+class RecordedAnswerers(HookCase):
+    """The same of a recording: a warning, or nothing saved."""
+
+    def recorded(self, tool: str = "", **end: Any) -> str:
+        """Record a turn and return what `/cassette status` says of it."""
+        self.host.slash("/cassette record shop --overwrite")
+        turn = self.host.start_turn(QUESTION, session_id="s", model="cheap")
+        self.host.call(turn, "terminal", {"command": "cat a"})
+        if tool:
+            self.host.say_call(turn, tool, "call_x")
+        self.host.end_turn(turn, "It binds 8080.", **end)
+        return self.host.slash("/cassette status")
+
+    def test_another_model_is_stored_as_what_it_is_with_a_warning(self) -> None:
+        self.assertIn(
+            "warning: the turn was answered by cheap and good, not by cheap alone", self.recorded(model="good")
+        )
+        self.assertEqual(self.store.read("shop")[0].model, "cheap and good")
+
+    def test_a_call_that_something_else_answered_is_not_kept_nor_any_terminals_result(self) -> None:
+        said = self.recorded("read_file")
+        self.assertIn("1 tool call was not kept: this cassette may not replay cleanly", said)
+        self.assertIn("warning: read_file: it was answered by something else", said)
+        self.assertEqual([call.tool for call in self.store.read("shop")[0].calls], ["terminal"])
+        self.assertIn("terminal", self.recorded("terminal"))
+        self.assertEqual(self.store.read("shop")[0].calls, ())
+
+    def test_a_turn_that_stopped_at_its_limit_saves_nothing(self) -> None:
+        self.recorded()
+        before = self.store.path("shop").read_bytes()
+        self.assertIn("not saved: the turn stopped at its limit of 1 step", self.recorded(at_limit=True))
+        self.assertEqual(self.store.path("shop").read_bytes(), before)
+
+    def test_calls_of_earlier_turns_are_no_calls_of_this_one(self) -> None:
+        old = [{"role": "assistant", "tool_calls": [{"id": "call_0", "function": {"name": "terminal"}}]}]
+        turn = Turn("s", "t", "s:t:1", QUESTION)
+        request = {"role": "user", "content": QUESTION}
+        self.host.slash("/cassette record shop")
+        ids = {"session_id": "s", "turn_id": turn.turn_id}
+        self.host.fire("pre_llm_call", **ids, user_message=QUESTION, conversation_history=[*old, request], model="m")
+        self.host.call(turn, "read_file", {"path": "a"}, tool_call_id="call_0")
+        history = [*old, request, *self.host.said[turn.turn_id], {"role": "assistant", "content": "8080"}]
+        self.host.fire("post_llm_call", **ids, assistant_response="8080", conversation_history=history, model="m")
+        self.assertEqual(self.store.read("shop")[0].not_kept, ())
+
+    def test_a_headless_recording_is_put_aside_and_nothing_is_replaced(self) -> None:
+        self.keep()
+        before = self.store.path("shop").read_bytes()
+        arm = self.arm(kind="record", overwrite=True)
+        self.wait()
+        host = self.load(SESSION_CASSETTES_RECORD=arm.id)
+        turn = host.start_turn(QUESTION)
+        host.end_turn(turn, "It binds 9090.")
+        self.assertEqual(self.store.path("shop").read_bytes(), before)
+        aside = self.store.read_value(self.store.aside_path(arm.id), parse_cassette)
+        self.assertEqual((aside.name, aside.answer), ("shop", "It binds 9090."))
+
+
+class Conversations(unittest.TestCase):
+    """What is read of a conversation, as plain values."""
+
+    @staticmethod
+    def asks(*calls: tuple[str, str]) -> list[Any]:
+        return [{"role": "assistant", "tool_calls": [{"id": one, "function": {"name": tool}} for one, tool in calls]}]
+
+    def test_only_calls_that_were_not_ours_are_foreign(self) -> None:
+        unwrapped = [*self.asks(("1", "tool_call")), {"role": "tool", "tool_call_id": "1", "tool_name": "mcp_x"}]
+        for history, stored, ours, hermes, foreign in (
+            (self.asks(("1", "terminal")), [], ["1"], "0.22.2", ()),
+            (self.asks(("1", "terminal"), ("2", "terminal")), [], ["1"], "0.22.2", ("terminal",)),
+            (unwrapped, [], [], "0.22.2", ("mcp_x",)),
+            # a model that calls all its calls the same
+            (self.asks(("c", "ls"), ("c", "cat")), [], ["c", "c"], "0.22.2", ()),
+            (self.asks(("c", "ls"), ("c", "cat")), [], ["c"], "0.22.2", ("cat",)),
+            (self.asks(("", "ls")), [], [""], "0.22.2", ()),
+            # compacted away, and stored again as what it was
+            ([], self.asks(("1", "ls"), ("1", "ls")), ["1"], "0.22.2", ()),
+            (self.asks(("1", "ls")), self.asks(("1", "ls"), ("2", "rm")), ["1"], "0.22.2", ("rm",)),
+            # look-ups that 0.19 answers itself, and nobody else does
+            (self.asks(("1", "tool_search"), ("2", "tool_describe")), [], [], "0.19.0", ()),
+            (self.asks(("1", "tool_search")), [], [], "0.20.1.2", ("tool_search",)),
+            (self.asks(("1", "tool_search")), [], [], "", ("tool_search",)),
+            # a batch for a connector, whose calls 0.22 numbers
+            (self.asks(("1", "tool_call")), [], ["1#1", "1#2"], "0.22.2", ()),
+            (None, None, [], "0.22.2", ()),
+            ([None, 1, {"role": "assistant", "tool_calls": "x"}], [{}], [], "0.22.2", ()),
+        ):
+            with self.subTest(history=history, ours=ours):
+                self.assertEqual(hooks.foreign_calls(history, stored, ours, hermes), foreign)
+
+    def test_only_a_last_word_that_was_asked_for_is_a_limit(self) -> None:
+        asked = {"role": "user", "content": "Where?"}
+        nudge = {"role": "user", "content": "You've reached the maximum number of tool-calling iterations allowed. So."}
+        step, last = {"role": "assistant", "content": ""}, {"role": "assistant", "content": "8080"}
+        for history, row, steps in (
+            ([asked, step, last], {}, 0),
+            ([asked, step, step, nudge, last], {}, 2),
+            ([asked, step, nudge], {"model_config": '{"max_iterations": 90}'}, 90),
+            ([asked, step, nudge, last], {"model_config": "broken"}, 1),
+            ([asked, step, nudge, last], {"model_config": '{"max_iterations": "9"}'}, 1),
+            ([nudge, last, asked, step, last], {"model_config": '{"max_iterations": 90}'}, 0),
+            ([], {}, 0),
+            (None, {}, 0),
+        ):
+            with self.subTest(history=history, row=row):
+                self.assertEqual(hooks.steps_at_limit(history, row), steps)
+
+    def test_the_models_that_answered_are_named_in_order(self) -> None:
+        for begun, ended, row, models in (
+            ("cheap", "cheap", {}, ("cheap",)),
+            ("cheap", "good", {}, ("cheap", "good")),
+            ("cheap", "good", {"model": "good", "api_call_count": 2}, ("good",)),
+            ("cheap", "good", {"model": "cheap", "api_call_count": 2}, ("cheap", "good")),
+            ("cheap", "good", {"model": "cheap", "api_call_count": 0}, ("cheap", "good")),
+            ("cheap", "", {}, ("cheap",)),
+            ("", "", {}, ()),
+        ):
+            with self.subTest(begun=begun, ended=ended, row=row):
+                self.assertEqual(hooks.answering_models(begun, ended, row), models)
+
+    def test_the_words_of_a_model_are_read_as_hermes_reads_them(self) -> None:
+        """What a session began with is what was asked for, unless it is a stand-in."""
+        config = {
+            "model_aliases": {"quick": {"model": "gpt-oss:20b", "provider": "custom"}},
+            "model": {"default": "cheap", "aliases": {"ds": "deepseek/deepseek-v4"}},
+            "fallback_model": {"provider": "custom", "model": "good"},
+            "fallback_providers": [
+                {"provider": "x", "model": "vendor/better-4.5"},
+                {"provider": "x", "model": "b:20b"},
+            ],
+        }
+        for words, begun, asked in (
+            (None, "good", ""),
+            ("cheap", "cheap", "cheap"),
+            ("CHEAP", "cheap", "cheap"),
+            ("cheap", "good", "cheap"),
+            ("good", "good", "good"),
+            ("custom/good", "good", "good"),
+            ("custom:good", "good", "good"),
+            ("quick", "gpt-oss:20b", "gpt-oss:20b"),
+            ("quick", "quick", "quick"),  # 0.19 knows no aliases here
+            ("ds", "deepseek-v4", "deepseek-v4"),
+            ("mylab/cheap", "cheap", "cheap"),
+            ("gpt-oss:20b", "gpt-oss:20b", "gpt-oss:20b"),
+            ("gpt-oss:20b", "b:20b", "gpt-oss:20b"),
+            ("claude-sonnet-4.5", "claude-sonnet-4-5", "claude-sonnet-4-5"),
+            ("cheap", "better-4-5", "cheap"),
+            ("cheap", "what-the-provider-has-instead", "what-the-provider-has-instead"),
+        ):
+            with self.subTest(words=words, begun=begun):
+                self.assertEqual(hooks.asked_model(words, begun, config), asked)
+        self.assertEqual(hooks.asked_model("cheap", "good", {}), "good")
+        self.assertEqual(hooks.asked_model("cheap", "good", {"model": "cheap", "model_aliases": []}), "good")
 
 
 class Facts(HookCase):

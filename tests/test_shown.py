@@ -16,6 +16,7 @@ from tests.test_cli import CliCase, Terminal
 load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
 from session_cassettes.cassette_store import (  # noqa: E402
+    Cassette,
     Answered,
     Call,
     CassetteError,
@@ -202,7 +203,7 @@ class Commands(CliCase):
         def recorded(launch: Any, _: Any) -> Child:
             store, arm = launch.store, launch.arm
             if self.saved:
-                self.keep("new", model=NASTY, warnings=(NASTY,), answer=NASTY)
+                store.put_aside(Cassette("new", "where?", NASTY, NASTY, warnings=(NASTY,)), arm.id)
             state = RecordingState("saved" if self.saved else "not saved", "new", "s", 0.0, text=NASTY)
             write_atomically(store.outcome_path(arm.id), to_json(state))
             return Child(0, False, "s", NASTY)

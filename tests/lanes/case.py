@@ -28,6 +28,8 @@ class LaneCase(unittest.TestCase):
     version = ""
     #: Further lines of the home's config.yaml.
     config = ""
+    #: Other plugins of the home, by name: the code of each.
+    others: dict[str, str] = {}
     home: Home
     model: Any
     _host: HermesHost | None = None
@@ -40,11 +42,12 @@ class LaneCase(unittest.TestCase):
         lane_folder(cls.version)
         cls.model = model.ScriptedModel().__enter__()
         cls.addClassCleanup(cls.model.__exit__)
-        cls.home = Home(cls.model.base_url, config=cls.config)
+        cls.home = Home(cls.model.base_url, config=cls.config, others=cls.others)
         cls.addClassCleanup(cls.home.close)
 
     def setUp(self) -> None:
         self.model.brain = None
+        self.model.brains.clear()
 
     @property
     def host(self) -> HermesHost:

@@ -25,15 +25,30 @@ class Home:
     """A scratch HERMES_HOME with our plugin in it, and nothing of the person's own.
 
     :param base_url: where the scripted model serves.
-    :param config: further lines of `config.yaml`.
+    :param config: further lines of `config.yaml`; `BASE_URL` in them is where the model serves.
+    :param others: other plugins, by name: the code of each.
     """
 
-    def __init__(self, base_url: str, model: str = "careful", config: str = "", plugin: bool = True) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        model: str = "careful",
+        config: str = "",
+        plugin: bool = True,
+        others: Mapping[str, str] = {},
+    ) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="cassettes-home-")).resolve()
         self.data = self.path / "plugin-data" / scratch.PLUGIN
         if plugin:
             scratch.install_plugin(self.path)
-        scratch.write_config(self.path, base_url, model, enabled=plugin, more=config)
+        for name, code in others.items():
+            folder = self.path / "plugins" / name
+            folder.mkdir(parents=True)
+            (folder / "__init__.py").write_text(code, encoding="utf-8")
+            manifest = f"name: {name}\nversion: 1.0.0\ndescription: A test's own.\nkind: standalone\n"
+            (folder / "plugin.yaml").write_text(manifest, encoding="utf-8")
+        config = config.replace("BASE_URL", base_url)
+        scratch.write_config(self.path, base_url, model, enabled=plugin, more=config, others=tuple(others))
 
     def cassette(self, name: str) -> Any:
         """Return a saved cassette as plain JSON."""

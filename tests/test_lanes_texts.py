@@ -102,6 +102,7 @@ class Remarks(TurnsCase):
             Step([ToolCall("search_files", {"pattern": "AUTH"})]),
             Step(text="found"),
         )
+        self.host.set_env(SEARXNG_URL="http://127.0.0.1:9")  # nobody answers there
         turn, kept = self.record("remarks", "find auth", folder)
         told = "\n".join(kept.warnings)
         self.assertIn("rows of 5 files with secret-looking names are in the results: ", told)

@@ -152,12 +152,12 @@ class GatewayCase(LaneCase):
         self.assertTrue(path.exists(), "another session's tool did not run")
 
     @contextlib.contextmanager
-    def held(self) -> Any:
-        """Hold the next client at the gateway's door; in the block, call what is given to wait until it is there.
+    def held(self, words: str) -> Any:
+        """Hold the next client that brings these words at the gateway's door; what is given waits until it is there.
 
         It is let in at the end of the block.
         """
-        self.order("do_hold")
+        self.order("do_hold", words=words)
 
         def wait() -> None:
             self.assertTrue(self.order("do_held")["came"])

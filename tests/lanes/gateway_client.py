@@ -61,6 +61,8 @@ def settings() -> Json:
         "generation": "B",
         "session_cwd": False,  # ctx.session_cwd, which the specification names and nobody else
         "module": True,  # hermes_cli.gateway_chat can be found
+        "attaches": True,  # else `hermes chat` is the lane's own, which hosts its session itself
+        "keeps_environment": True,  # what the command gives to that one reaches it
         "provider": True,  # one is configured
         "lacks": [],  # creation options that the running gateway does not know
         "yolo": False,  # every session bypasses approvals
@@ -273,8 +275,12 @@ def _pid() -> int:
 def main() -> int:
     """The first argument is the launcher's own path; the others are a person's."""
     sys.argv = sys.argv[1:]
-    if sys.argv[1:2] == ["chat"]:
+    kind = settings()
+    if sys.argv[1:2] == ["chat"] and kind["attaches"]:
         return chat(sys.argv[2:])
+    if not kind["keeps_environment"]:
+        for name in [name for name in os.environ if name.startswith("SESSION_CASSETTES_")]:
+            del os.environ[name]
     if sys.argv[1:2] == ["gateway"]:
         return gateway(sys.argv[2:])
     sys.path.remove(str(HERE)) if str(HERE) in sys.path else None

@@ -85,7 +85,7 @@ class Gateway:
 
     def submit(self, session: str, text: str, tell: Any) -> Json:
         """Serve a prompt or a command; the client may be gone before it ends."""
-        self._hold()
+        self._hold(text)
         one = self.sessions[session]
         try:
             if text.startswith("/"):
@@ -96,9 +96,11 @@ class Gateway:
                 self.done += 1
                 self.changed.notify_all()
 
-    def _hold(self) -> None:
+    def _hold(self, text: str) -> None:
+        held = None
         with self.lock:
-            held, self.held = self.held, None
+            if self.held and text.startswith(self.words):
+                held, self.held = self.held, None
         if held:
             held[0].set()
             held[1].wait(120)
@@ -182,11 +184,11 @@ class Gateway:
         (enable_session_yolo if on else disable_session_yolo)(self.sessions[session].key)
         return {}
 
-    def do_hold(self) -> Json:
-        """Hold the next prompt or command at the door; return when it is there."""
+    def do_hold(self, words: str) -> Json:
+        """Hold the next prompt or command that starts with these words at the door."""
         with self.lock:
-            self.held = [threading.Event(), threading.Event()]
-            self._let = self.held
+            self.held = self._let = [threading.Event(), threading.Event()]
+            self.words = words
         return {}
 
     def do_held(self) -> Json:

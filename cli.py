@@ -67,10 +67,12 @@ from .hooks import (
     check_replayable,
     child_environment,
     complaint,
+    find_hermes,
     find_ripgrep,
     hermes_version,
     hook_words,
     hosting_signs,
+    own_launcher,
     parse_ping,
     refuse_foreign_runtime,
     refuse_isolation,
@@ -92,7 +94,6 @@ __all__ = [
     "Screen",
     "add_arguments",
     "chat_arguments",
-    "find_hermes",
     "hold_pins",
     "main",
     "quote",
@@ -864,7 +865,7 @@ def _examine_host(
 
     :param mute: whoever is asked could not answer, for it answers in the data folder.
     """
-    signs = hosting_signs(plugin.ctx, own=launcher == _own_launcher(sys.argv[0]))
+    signs = hosting_signs(plugin.ctx, own=launcher == own_launcher(sys.argv[0]))
     told = [f"signs      {signs.told()}"]
     if signs.hosting() == "process":
         return [*told, "sessions   hosted in the process of hermes chat itself"], []
@@ -1008,7 +1009,7 @@ def ripgrep_major() -> int:
 
 def _hosting_here(plugin: Plugin, hermes: Sequence[str]) -> Hosting | None:
     """Where `hermes chat` hosts its session, or None where that must be asked."""
-    return hosting_signs(plugin.ctx, own=hermes == _own_launcher(sys.argv[0])).hosting()
+    return hosting_signs(plugin.ctx, own=hermes == own_launcher(sys.argv[0])).hosting()
 
 
 def _with_host(launch: Launch) -> Launch:
@@ -1104,50 +1105,6 @@ def _age(store: Store) -> str:
 
 
 # --- child processes ------------------------------------------------------------------------
-
-#: The module that `python -m` runs in place of the `hermes` launcher.
-_HERMES_MODULE = "hermes_cli.main"
-
-
-def find_hermes(
-    argv0: str,
-    which: Callable[[str], str | None] = shutil.which,
-    windows: bool = os.name == "nt",
-    module: str | None = None,
-) -> tuple[str, ...]:
-    """How to start another `hermes`: as this command was started, or by the one on PATH.
-
-    :param module: the name of the module that the running program is, or None to find it out.
-    :raises CassetteError: if there is none, or it is a batch file.
-    """
-    if own := _own_launcher(argv0, windows, module):
-        launcher = own
-    elif found := which("hermes"):
-        launcher = (found,)
-    else:
-        raise CassetteError("cannot find hermes: put it on PATH and try again")
-    if windows and launcher[0].lower().endswith((".bat", ".cmd")):
-        raise CassetteError(
-            f"{launcher[0]} is a batch file, and cmd.exe would read the request anew: put hermes.exe first on PATH"
-        )
-    return launcher
-
-
-def _own_launcher(argv0: str, windows: bool = os.name == "nt", module: str | None = None) -> tuple[str, ...]:
-    """How this very command was started, or () if it is no `hermes`; see `find_hermes`."""
-    if (_running_module() if module is None else module) == _HERMES_MODULE:
-        # Not from the folder it is started in, which may hold modules of the same names.
-        return (sys.executable, "-P", "-m", _HERMES_MODULE)
-    own = os.path.abspath(argv0) if argv0 else ""
-    stem = os.path.basename(own).lower().partition(".")[0]
-    if windows and own and not os.path.splitext(own)[1]:
-        own += ".exe"
-    return (own,) if stem.startswith("hermes") and os.path.isfile(own) and not own.endswith(".py") else ()
-
-
-def _running_module() -> str:
-    """The module that `python -m` runs, or ""."""
-    return str(getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") or "")
 
 
 def chat_arguments(

@@ -83,6 +83,7 @@ __all__ = [
     "child_environment",
     "complaint",
     "data_dir",
+    "find_hermes",
     "find_ripgrep",
     "hermes_config",
     "hermes_version",
@@ -90,6 +91,7 @@ __all__ = [
     "hosting_signs",
     "judge_calls",
     "make_cassette",
+    "own_launcher",
     "parse_ping",
     "plugin_facts",
     "refuse_foreign_runtime",
@@ -309,6 +311,51 @@ def hosting_signs(ctx: Any, own: bool) -> Signs:
     except (ImportError, ValueError):  # outside Hermes
         client = False
     return Signs(hermes_version(), callable(getattr(ctx, "session_cwd", None)), client, own)
+
+
+#: The module that `python -m` runs in place of the `hermes` launcher.
+_HERMES_MODULE = "hermes_cli.main"
+
+
+def find_hermes(
+    argv0: str,
+    which: Callable[[str], str | None] = shutil.which,
+    windows: bool = os.name == "nt",
+    module: str | None = None,
+) -> tuple[str, ...]:
+    """How to start another `hermes`: as this command was started, or by the one on PATH.
+
+    :param module: the name of the module that the running program is, or None to find it out.
+    :raises CassetteError: if there is none, or it is a batch file.
+    """
+    if own := own_launcher(argv0, windows, module):
+        launcher = own
+    elif found := which("hermes"):
+        launcher = (found,)
+    else:
+        raise CassetteError("cannot find hermes: put it on PATH and try again")
+    if windows and launcher[0].lower().endswith((".bat", ".cmd")):
+        raise CassetteError(
+            f"{launcher[0]} is a batch file, and cmd.exe would read the request anew: put hermes.exe first on PATH"
+        )
+    return launcher
+
+
+def own_launcher(argv0: str, windows: bool = os.name == "nt", module: str | None = None) -> tuple[str, ...]:
+    """How this very command was started, or () if it is no `hermes`; see `find_hermes`."""
+    if (_running_module() if module is None else module) == _HERMES_MODULE:
+        # Not from the folder it is started in, which may hold modules of the same names.
+        return (sys.executable, "-P", "-m", _HERMES_MODULE)
+    own = os.path.abspath(argv0) if argv0 else ""
+    stem = os.path.basename(own).lower().partition(".")[0]
+    if windows and own and not os.path.splitext(own)[1]:
+        own += ".exe"
+    return (own,) if stem.startswith("hermes") and os.path.isfile(own) and not own.endswith(".py") else ()
+
+
+def _running_module() -> str:
+    """The module that `python -m` runs, or ""."""
+    return str(getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") or "")
 
 
 #: Taken from the child's environment: approval bypasses, and what ties it to

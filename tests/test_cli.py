@@ -10,10 +10,9 @@ import random
 import sys
 import unittest
 from typing import Any, Sequence
-from types import SimpleNamespace
 from unittest import mock
 
-from tests.support import FakeHost, load_plugin, temp_folder
+from tests.support import FakeHost, be_hermes, load_plugin, temp_folder
 
 plugin_package = load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
@@ -53,21 +52,11 @@ class CliCase(unittest.TestCase):
         patch = mock.patch.dict(os.environ, {"HERMES_HOME": str(self.home), "NO_COLOR": "1"})
         patch.start()
         self.addCleanup(patch.stop)
-        self.is_hermes("0.19.0")
+        be_hermes(self, self.home, "0.19.0")
         self.host = FakeHost()
         plugin_package.register(self.host.ctx)
         self.store = Store(hooks.data_dir())
         self.store.prepare()
-
-    def is_hermes(self, version: str) -> None:
-        """Let this process be the `hermes` command of that version."""
-        (self.home / "hermes").touch()
-        for patch in (
-            mock.patch.dict(sys.modules, {"hermes_cli": SimpleNamespace(__version__=version)}),
-            mock.patch.object(sys, "argv", [str(self.home / "hermes")]),
-        ):
-            patch.start()
-            self.addCleanup(patch.stop)
 
     def keep(self, name: str = "shop", **changes: Any) -> Cassette:
         fields: dict[str, Any] = {
@@ -480,7 +469,7 @@ class Running(CliCase):
         self.keep()
         with mock.patch.object(cli.shutil, "which", return_value=None), mock.patch.object(sys, "argv", ["python"]):
             with self.assertRaises(CassetteError):
-                cli.find_hermes("python", which=lambda _: None)
+                hooks.find_hermes("python", which=lambda _: None)
 
     def test_usage_errors_exit_with_two(self) -> None:
         for words in (
@@ -564,7 +553,7 @@ class Children(unittest.TestCase):
         self.assertFalse({"-z", "--yolo", "--accept-hooks"} & set(words))
 
     def test_a_hermes_that_runs_as_a_module_starts_its_children_as_one(self) -> None:
-        words = cli.find_hermes("/site/hermes_cli/main.py", lambda _: None, False, module="hermes_cli.main")
+        words = hooks.find_hermes("/site/hermes_cli/main.py", lambda _: None, False, module="hermes_cli.main")
         self.assertEqual(words, (sys.executable, "-P", "-m", "hermes_cli.main"))
         child = cli.chat_arguments(words, "q", self.options(), "/w", "0.19.0")
         self.assertEqual(child[:7], [*words, "chat", "-Q", "--query=q"])
@@ -612,7 +601,7 @@ class Children(unittest.TestCase):
             (folder / name).write_text("")
 
         def find(argv0: str, found: str | None = "/bin/hermes", windows: bool = False) -> str:
-            (launcher,) = cli.find_hermes(argv0, lambda _: found, windows, module="unittest")
+            (launcher,) = hooks.find_hermes(argv0, lambda _: found, windows, module="unittest")
             return launcher
 
         self.assertEqual(find(str(folder / "hermes")), str(folder / "hermes"))

@@ -785,7 +785,7 @@ class PingAnswer(NamedTuple):
             lines.append("recording  only by hermes cassette record NAME --query TEXT")
         if not self.many:
             lines.append("gateway    is known by no module or variable that tells it")
-        lines.append(f"approvals  of a session are {'known' if self.tells_yolo else 'not known'} to be bypassed or not")
+        lines.append(f"approvals  whether a session bypasses them is {'told' if self.tells_yolo else 'not told'}")
         return lines
 
 

@@ -416,10 +416,7 @@ class Running(CliCase):
         slot = self.store.waiting()
         self.assertTrue(slot.try_acquire())
         self.addCleanup(slot.release)
-        with (
-            mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)),
-            mock.patch.object(cli, "find_ripgrep", return_value=""),
-        ):
+        with mock.patch.object(cli, "find_ripgrep", return_value=""):
             self.assertIn("another run is waiting for its session", self.refused("shop"))
 
     def test_another_run_that_waits_by_then_is_not_this_runs_left_over_arm(self) -> None:
@@ -467,7 +464,7 @@ class Running(CliCase):
 
     def test_a_missing_hermes_is_said(self) -> None:
         self.keep()
-        with mock.patch.object(cli.shutil, "which", return_value=None), mock.patch.object(sys, "argv", ["python"]):
+        with mock.patch.object(hooks.shutil, "which", return_value=None), mock.patch.object(sys, "argv", ["python"]):
             with self.assertRaises(CassetteError):
                 hooks.find_hermes("python", which=lambda _: None)
 
@@ -592,7 +589,7 @@ class Children(unittest.TestCase):
     def test_a_folder_on_another_machine_is_not_taken_from_the_childs_environment(self) -> None:
         for terminal, kept in (("ssh", "/q"), ("docker", "/q"), ("local", None), (" Local ", None), ("", None)):
             with self.subTest(terminal):
-                made = cli.child_environment({"TERMINAL_ENV": terminal, "TERMINAL_CWD": "/q"})
+                made = hooks.child_environment({"TERMINAL_ENV": terminal, "TERMINAL_CWD": "/q"})
                 self.assertEqual(made.get("TERMINAL_CWD"), kept)
 
     def test_the_running_hermes_is_started_or_else_the_one_on_the_path(self) -> None:
@@ -759,11 +756,7 @@ class RunsThatExplainThemselves(CliCase):
             store.arm_path.unlink()
             return Child(0, False, "s", answer + "\n")
 
-        with (
-            mock.patch.object(cli, "_run_child", replayed),
-            mock.patch.object(cli, "find_ripgrep", return_value=""),
-            mock.patch.object(cli, "find_hermes", return_value=("hermes",)),
-        ):
+        with mock.patch.object(cli, "_run_child", replayed), mock.patch.object(cli, "find_ripgrep", return_value=""):
             status, out, err = self.run_command("run", "shop", *words)
         self.assertEqual(err, "")
         return status, out, self.store.last_runs("shop", 1)[0]

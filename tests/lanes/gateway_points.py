@@ -136,7 +136,7 @@ class GatewayPoints(GatewayCase):
         self.check(self.run_hermes("cassette", "doctor"), 0)
         before, asked = self.files(), len(self.model.requests)
         for settings, told in (
-            ({}, ("no ctx.session_cwd", "told their session\n", "skills     taken")),
+            ({}, ("no ctx.session_cwd", "told their session, not its folder", "skills     taken")),
             ({"generation": "A", "session_cwd": True}, ("skills     refused", "ctx.session_cwd")),
         ):
             self.is_like(**settings)

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .gateway_case import ANSWER, READ, GatewayCase, Step, calls, stop_gateway
+from .gateway_case import ANSWER, READ, GatewayCase, Step, ask_gateway, calls, stop_gateway
+from .host import Home
 from .trust_case import Pause
 
 
@@ -93,6 +94,26 @@ class GatewayPoints(GatewayCase):
         self.scripts.steps["bypassed"] = [calls(READ), ANSWER]
         words = ("cassette", "record", "bypassed", "--query", "bypassed")
         self.check(self.run_hermes(*words), 0, "warning: approvals were bypassed in this session")
+
+    def test_a_gateway_that_leaves_the_plugins_hooks_out_is_refused_for_as_long_as_it_does(self) -> None:
+        slow = Home(self.model.base_url, config="  hook_callback_timeout: 1\n")  # of the plugins
+        self.addCleanup(slow.close)
+        self.addCleanup(stop_gateway, slow)
+        came = Pause(ANSWER)
+        name = self.cassette("left out", came, home=slow)
+        self.assertEqual(self.chat("hello", home=slow).code, 0)
+        ask_gateway(slow, "do_hold", words="left out")
+        run = self.start("cassette", "run", name, home=slow)
+        self.assertTrue(ask_gateway(slow, "do_held")["came"])
+        with self.store.lock():  # the hook waits for it, and Hermes does not
+            ask_gateway(slow, "do_release")
+            came.wait()
+        came.go.set()
+        self.check(run, 4, "result INVALID", "no session claimed the run")
+        asked = len(self.model.requests)
+        told = "Hermes does not call this plugin's hooks for another"
+        self.check(self.run_hermes("cassette", "run", name, home=slow), 2, told)
+        self.assertEqual(len(self.model.requests), asked)
 
     # how a client ends
 

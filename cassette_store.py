@@ -443,7 +443,7 @@ def _compare(calls: Sequence[Answered], recorded: int) -> str:
 REASONS = {
     "nothing ran": "the session could not be started",
     "out of time": "the session did not end in time and was stopped",
-    "exit status": "hermes chat exited with status {code}{said}",
+    "exit status": "hermes chat exited with status {status}{said}",
     "unclaimed process": "no session claimed the run: unless the plugin was loaded there, in which case no tool ran, its"
     " request ran live, with real tools; see hermes cassette doctor",
     "unclaimed gateway": "no session claimed the run: its request may have run live, with real tools;"
@@ -454,6 +454,7 @@ REASONS = {
     "unknown code": "this command does not know which plugin code it is",
     "yolo": "HERMES_YOLO_MODE was set where the session ran",
     "yolo changed": "HERMES_YOLO_MODE changed during the turn",
+    "yolo session": "approvals were bypassed in the session that ran it (yolo)",
     "cassette changed": "the cassette changed between the command and its session",
     "cassette failed": "the cassette failed to load: {error}",
     "untrusted": "what the session left for this command cannot be trusted: {error}",
@@ -524,8 +525,22 @@ def _child_doubts(child: Child) -> list[str]:
         return [because("nothing ran")]
     if child.code != 0:
         said = f": {child.complaint}" if child.complaint else ""
-        return [because("exit status", code=child.code, said=said)]
+        return [because("exit status", status=exit_words(child.code), said=said)]
     return []
+
+
+#: What `hermes chat -Q` means by its exit status.
+_EXITS = {
+    1: "the turn failed or did not finish",
+    2: "it refused its command line",
+    3: "it waits for a person, who has to approve or to answer something",
+    130: "it was interrupted",
+}
+
+
+def exit_words(code: int | None) -> str:
+    """An exit status of `hermes chat`, with what it means."""
+    return f"{code} ({_EXITS[code]})" if code in _EXITS else str(code)
 
 
 def _claim_doubts(arm: Arm, claim: Claim) -> list[str]:
@@ -559,7 +574,7 @@ def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
         found.append(because("evicted", limit=REPLAY_LIMIT))
     if any(call.how not in HOWS for call in ledger.calls):
         found.append(because("odd call"))
-    told = (claim.error, REASONS["yolo changed"])  # in words of their own
+    told = (claim.error, REASONS["yolo changed"], REASONS["yolo session"])  # in words of their own
     found += [error if error in told else because("internal", error=error) for error in ledger.errors]
     return found
 

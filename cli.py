@@ -15,7 +15,6 @@ import os
 import re
 import secrets
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +31,6 @@ from .cassette_store import (
     CassetteError,
     Child,
     Claim,
-    Fields,
     FileLock,
     Hosting,
     Kind,
@@ -45,14 +43,13 @@ from .cassette_store import (
     check_name,
     check_pin,
     doubts,
+    exit_words,
     grade,
     hermes_release,
     other_model,
     parse_arm,
     parse_cassette,
     parse_claim,
-    parse_facts,
-    parse_json,
     parse_ledger,
     parse_state,
     pin_holds,
@@ -62,16 +59,27 @@ from .cassette_store import (
     write_atomically,
 )
 from .hooks import (
+    PING_VARIABLE,
     RECORD_VARIABLE,
     RUN_VARIABLE,
+    PingAnswer,
     Plugin,
     asked_model,
     check_recordable,
     check_replayable,
+    child_environment,
+    complaint,
+    find_hermes,
     find_ripgrep,
     hermes_version,
+    hook_words,
+    hosting_signs,
+    own_launcher,
+    parse_ping,
     refuse_foreign_runtime,
+    refuse_isolation,
     same_answer,
+    sessions_told,
     hermes_config,
     yolo_set,
 )
@@ -88,9 +96,6 @@ __all__ = [
     "Screen",
     "add_arguments",
     "chat_arguments",
-    "child_environment",
-    "complaint",
-    "find_hermes",
     "hold_pins",
     "main",
     "quote",
@@ -299,13 +304,14 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     store.check_free(name, options.cassette_overwrite)
     folder = _work_folder(os.getcwd() if options.cassette_in is None else options.cassette_in)
     arm = _new_arm(plugin, "record", name, request, folder, options)
-    launch = Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen)
+    launch = _with_host(Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen))
     with _armed(launch) as place:
         child = _run_child(launch, place)
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
         kept = store.read_value(store.outcome_path(arm.id), parse_state)
         aside = store.read_value(store.aside_path(arm.id), parse_cassette)
         saved = _save_aside(launch, child, aside, kept)
+    _refuse_unstarted(launch, child, claim)
     return _tell_recording(launch, child, claim, kept, saved)
 
 
@@ -383,20 +389,10 @@ def _why_nothing_saved(child: Child, claim: Claim | None, kept: RecordingState |
     if child.timed_out:
         return "the session did not end in time and was stopped"
     if child.code:
-        return f"hermes chat exited with status {child.code}: {child.complaint or 'it printed nothing'}"
+        return f"hermes chat exited with status {exit_words(child.code)}: {child.complaint or 'it printed nothing'}"
     if claim is None:
         return "no session took the recording; its tools ran live: is the plugin enabled in this profile?"
     return "the turn ended without an answer"
-
-
-def complaint(*outputs: str) -> str:
-    """The last line that a child printed, but for its session's id and colours."""
-    for text in outputs:
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
-        lines = [line.strip() for line in plain.splitlines() if not line.startswith("session_id: ")]
-        if told := [line for line in lines if line]:
-            return told[-1][:200]
-    return ""
 
 
 # pin
@@ -668,9 +664,10 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     refuse_foreign_runtime(options.cassette_provider, hermes_config(), options.cassette_model)
     folder = _work_folder(_recorded_folder(cassette) if options.cassette_in is None else options.cassette_in)
     arm = _new_arm(plugin, "run", name, cassette.request, folder, options, cassette_sha=sha)
-    launch = Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen)
+    launch = _with_host(Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen))
     started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     evidence = _replay(launch)
+    _refuse_unstarted(launch, evidence.child, evidence.claim)
     seconds = time.monotonic() - started
     verdict = _graded(launch, cassette, evidence)
     run = {**_run_head(launch, at, seconds), **_run_result(launch, verdict, evidence)}
@@ -850,45 +847,114 @@ def _rename(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     return 0
 
 
+def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
+    live = "also start a session with one model call, in which no tool can run"
+    parser.add_argument("--live", dest="cassette_live", action="store_true", help=live)
+
+
 def _doctor(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     """Say what is installed, what it found, and what to do; status 2 if something is."""
-    told, todo = _examine(plugin, screen)
+    told, todo = _examine(plugin, options.cassette_live, screen)
     lines = [*told, *(f"to do: {one}" for one in todo)] if todo else [*told, "nothing to do"]
     screen.print("\n".join(map(shown, lines)))
     return ERROR if todo else 0
 
 
-def _examine(plugin: Plugin, screen: Screen) -> tuple[list[str], list[str]]:
+def _examine(plugin: Plugin, live: bool, screen: Screen) -> tuple[list[str], list[str]]:
     facts, store = plugin.facts, plugin.store()
-    kind = hosting_here(plugin.ctx)
     told = [
         f"plugin     session-cassettes {facts.plugin}, code {facts.fingerprint[:12]}",
         f"hermes     {facts.hermes or 'unknown version'}, Python {sys.version.split()[0]} on {sys.platform}",
-        f"sessions   hosted in {'a gateway' if kind == 'gateway' else 'the process of hermes chat itself'}",
     ]
-    todo: list[str] = []
     launcher, fault = _tried(lambda: find_hermes(sys.argv[0]))
     told.append(f"launcher   {quote(launcher) if launcher else 'missing'}")
-    todo += [fault] if fault else []
+    todo = [fault] if fault else []
     _, unwritable = _tried(lambda: (store.prepare(), store.check_writable()))
-    if kind == "gateway" and unwritable:
-        told.append("gateway    not asked: it answers in the data folder")
-    elif kind == "gateway" and launcher:
-        screen.progress("asking the gateway ...")
-        _, fault = _tried(lambda: ping_gateway(plugin, store, launcher, os.getcwd()))
-        told.append(f"gateway    {'cannot host a run' if fault else 'runs this plugin code'}")
-        todo += [fault] if fault else []
+    if launcher:
+        hosts, more = _examine_host(plugin, store, launcher, live and not unwritable, bool(unwritable), screen)
+        told, todo = told + hosts, todo + more
     _, fault = _tried(lambda: refuse_foreign_runtime(None, hermes_config()))
     told.append(f"runtime    runs its tools {'elsewhere' if fault else 'in Hermes, where a replay answers them'}")
     todo += [fault] if fault else []
     if plugin.before:
-        told.append(f"plugins    {_told_before(plugin.before)}")
+        told.append(f"before     {_told_before(plugin.before)}")
+    _, fault = _tried(refuse_isolation)
+    told.append(f"plugins    run {'in a process of their own' if fault else 'where the tools are'}; {hook_words()}")
+    todo += [fault] if fault else []
     redaction = "available" if hermes_redactor() is not None else "missing: recordings keep no snapshot"
     told.append(f"redaction  {redaction}")
     if yolo_set(os.environ):
         told.append("approvals  HERMES_YOLO_MODE is set here; a replay's session goes without it")
     stored, more = _examine_store(store, unwritable)
     return told + stored, list(dict.fromkeys(todo + more))
+
+
+def _examine_host(
+    plugin: Plugin, store: Store, launcher: tuple[str, ...], live: bool, mute: bool, screen: Screen
+) -> tuple[list[str], list[str]]:
+    """Say where sessions are hosted and what that host tells; nothing is changed.
+
+    :param mute: whoever is asked could not answer, for it answers in the data folder.
+    """
+    signs = hosting_signs(plugin.ctx, own=launcher == own_launcher(sys.argv[0]))
+    told = [f"signs      {signs.told()}"]
+    if signs.hosting() == "process":
+        return [*told, "sessions   hosted in the process of hermes chat itself"], []
+    if mute:
+        return [*told, "gateway    not asked: it answers in the data folder"], []
+    screen.progress("asking the gateway ...")
+    if not (live or signs.client or signs.session_cwd or _gateway_ensured(launcher)):
+        return [*told, "sessions   hosted nobody knows where"], [
+            "run hermes cassette doctor --live, which asks a model"
+        ]
+    hosting, fault = _tried(lambda: _ask_host(plugin, store, launcher, os.getcwd()))
+    if fault or hosting == "process":
+        where = "gateway    cannot host a run" if fault else "sessions   hosted in the process of hermes chat itself"
+        return [*told, where], [fault] if fault else []
+    told += ["sessions   hosted in a gateway", "gateway    runs this plugin code", *_examine_commands(store, launcher)]
+    if live:
+        fault = _examine_turn(plugin, store, launcher, screen)
+        told.append(f"turns      are {'not to be trusted' if fault else 'claimed, and leave a record of their calls'}")
+    return told, [fault] if fault else []
+
+
+def _gateway_ensured(launcher: Sequence[str]) -> bool:
+    """Whether this Hermes knows `gateway ensure`, which starts the gateway if none runs."""
+    words = [*launcher, "gateway", "ensure", "--json"]
+    try:
+        ended = run_process(words, os.getcwd(), child_environment(os.environ), PING_TIMEOUT, lambda: None)
+    except CassetteError:
+        return False
+    return ended.code == 0 and ended.printed.lstrip().startswith("{")
+
+
+def _examine_commands(store: Store, launcher: Sequence[str]) -> list[str]:
+    """Say what a gateway tells a command, and whether it takes a skill for one session."""
+    answer, ended = _ping(store, launcher, os.getcwd())
+    told = answer.told(sessions_told(ended.told), os.getcwd()) if answer else ["commands   were answered only once"]
+    _, ended = _ping(store, launcher, os.getcwd(), "--skills=session-cassettes-no-such-skill")
+    refused = ended.code == 2 or "creation options" in ended.told
+    return [*told, f"skills     {'refused' if refused else 'taken'} for a single session (--skill)"]
+
+
+def _examine_turn(plugin: Plugin, store: Store, launcher: tuple[str, ...], screen: Screen) -> str:
+    """Send a request that no cassette answers, so that no tool runs; return what went wrong, or ""."""
+    request = f"Answer with the word ready. ({secrets.token_hex(4)})"
+    options = argparse.Namespace(
+        cassette_timeout=PING_TIMEOUT * 5, cassette_model=None, cassette_provider=None, cassette_skills=[]
+    )
+    arm = _new_arm(plugin, "run", _NO_CASSETTE, request, os.getcwd(), options)
+    evidence, fault = _tried(lambda: _replay(Launch(plugin, store, arm, launcher, options, os.getcwd(), screen)))
+    if fault:
+        return str(fault)
+    child, claim, ledger, faults = evidence
+    same = same_answer(child.printed, ledger.answer if ledger else "")
+    expected = claim.error if claim else ""
+    return next((why for why in [*doubts(arm, ledger, claim, child, same), *faults] if why != expected), "")
+
+
+#: A cassette that never is: a turn that is bound to it gets misses only.
+_NO_CASSETTE = "doctor--live"
 
 
 def _tried(check: Callable[[], Any]) -> tuple[Any, str]:
@@ -936,7 +1002,7 @@ def _new_arm(
         kind=kind,
         name=name,
         request=request,
-        hosting=hosting_here(plugin.ctx),
+        hosting="gateway",  # until it is found out
         created=time.time(),
         timeout=options.cassette_timeout,
         plugin=plugin.facts.plugin,
@@ -972,12 +1038,49 @@ def ripgrep_major() -> int:
     return int(found.group(1)) if found else 0
 
 
-def hosting_here(ctx: Any) -> Hosting:
-    """Where `hermes chat` hosts its session: in the "process" itself, or in a "gateway".
+def _hosting_here(plugin: Plugin, hermes: Sequence[str]) -> Hosting | None:
+    """Where `hermes chat` hosts its session, or None where that must be asked."""
+    return hosting_signs(plugin.ctx, own=hermes == own_launcher(sys.argv[0])).hosting()
 
-    From 0.23 a gateway hosts it; `session_cwd` came with that version.
+
+def _with_host(launch: Launch) -> Launch:
+    """Find out where the session will run, before anything is armed or started.
+
+    :raises CassetteError: if that cannot be known, or is not fit for it.
     """
-    return "gateway" if callable(getattr(ctx, "session_cwd", None)) else "process"
+    refuse_isolation()
+    hosting = _hosting_here(launch.plugin, launch.hermes)
+    if hosting is None:
+        _refuse_second(launch.store)
+        launch.screen.progress("asking the gateway ...")
+        hosting = _ask_host(launch.plugin, launch.store, launch.hermes, launch.folder)
+    return launch._replace(arm=launch.arm._replace(hosting=hosting))
+
+
+def _refuse_second(store: Store) -> None:
+    """Refuse while another run waits; it may still come before this one arms."""
+    slot = store.waiting()
+    if not slot.try_acquire():
+        raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
+    slot.release()
+
+
+def _refuse_unstarted(launch: Launch, child: Child, claim: Claim | None) -> None:
+    """Tell a session that never began apart from one that went wrong: there is nothing to grade.
+
+    :raises CassetteError: if the client of a gateway ended before it had a session.
+    """
+    if launch.arm.hosting != "gateway" or claim is not None or child.timed_out or child.session or child.code is None:
+        return
+    said = child.complaint or "it printed nothing"
+    way = "run hermes cassette doctor"
+    if "skills" in said and launch.options.cassette_skills:
+        way = "leave --skill out, this Hermes takes no skill for a single session"
+    elif not child.code:
+        way = "is a provider set up? run hermes setup"
+    raise CassetteError(
+        f"no session was started, hermes chat exited with status {exit_words(child.code)}: {said}; {way}"
+    )
 
 
 class WaitingPlace:
@@ -995,10 +1098,7 @@ class WaitingPlace:
 def _armed(launch: Launch) -> Iterator[WaitingPlace]:
     """Put an arm in the one waiting place of the profile, and clean up after it.
 
-    The host is checked when the place is taken, before the arm lies there for
-    all to see.
-
-    :raises CassetteError: if another run waits there, or the host is refused.
+    :raises CassetteError: if another run waits there.
     """
     store, arm = launch.store, launch.arm
     place = WaitingPlace(store.waiting())
@@ -1007,7 +1107,6 @@ def _armed(launch: Launch) -> Iterator[WaitingPlace]:
     try:
         if store.waiting().try_acquire():
             raise CassetteError(f"the file system of {store.root} keeps no locks: put Hermes's home on a local disk")
-        _check_gateway(launch)
         with store.lock():
             write_atomically(store.arm_path, to_json(arm))  # an arm lying there belongs to the dead
         yield place
@@ -1043,65 +1142,6 @@ def _age(store: Store) -> str:
 
 # --- child processes ------------------------------------------------------------------------
 
-#: Taken from the child's environment: approval bypasses, and what ties it to
-#: another Hermes: its session, task, front end, tools and folder.
-_DROPPED = (
-    r"(_HERMES_.*|MESSAGING_CWD|HERMES_(YOLO_MODE|ACCEPT_HOOKS|NONINTERACTIVE|INTERACTIVE|EXEC_ASK|SAFE_MODE"
-    r"|SINGLE_QUERY_.*|ONESHOT_.*|APPROVAL.*|ACP_AUTO_APPROVE|PLATFORM|SESSION_.*|UI_SESSION_ID|GATEWAY(_MODE|_SESSION)?"
-    r"|CRON_.*|KANBAN_.*|TENANT|DELEGATED_.*|TUI(_.*)?|DESKTOP(_.*)?|COMPUTE_HOST_.*|DEFER_AGENT_STARTUP|CWD"
-    r"|RPC_.*|KERNEL_.*|PLUGIN_HOST_PROCESS))\Z"
-)
-
-
-def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str]:
-    """The environment of a child: ours, without what is not its own.
-
-    TERMINAL_CWD stays where tools run in a container or on another machine: it names a folder there.
-    """
-    kept = {k: v for k, v in environ.items() if not re.match(_DROPPED, k.upper())}
-    for name in (RUN_VARIABLE, RECORD_VARIABLE):
-        kept.pop(name, None)
-    if kept.get("TERMINAL_ENV", "local").strip().lower() in ("", "local"):
-        kept.pop("TERMINAL_CWD", None)
-    return {**kept, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1", **added}
-
-
-#: The module that `python -m` runs in place of the `hermes` launcher.
-_HERMES_MODULE = "hermes_cli.main"
-
-
-def find_hermes(
-    argv0: str,
-    which: Callable[[str], str | None] = shutil.which,
-    windows: bool = os.name == "nt",
-    module: str | None = None,
-) -> tuple[str, ...]:
-    """How to start another `hermes`: as this command was started, or by the one on PATH.
-
-    :param module: the name of the module that the running program is, or None to find it out.
-    :raises CassetteError: if there is none, or it is a batch file.
-    """
-    if (_running_module() if module is None else module) == _HERMES_MODULE:
-        # Not from the folder it is started in, which may hold modules of the same names.
-        return (sys.executable, "-P", "-m", _HERMES_MODULE)
-    own = os.path.abspath(argv0) if argv0 else ""
-    stem = os.path.basename(own).lower().partition(".")[0]
-    if windows and own and not os.path.splitext(own)[1]:
-        own += ".exe"
-    launcher = own if stem.startswith("hermes") and os.path.isfile(own) and not own.endswith(".py") else which("hermes")
-    if not launcher:
-        raise CassetteError("cannot find hermes: put it on PATH and try again")
-    if windows and launcher.lower().endswith((".bat", ".cmd")):
-        raise CassetteError(
-            f"{launcher} is a batch file, and cmd.exe would read the request anew: put hermes.exe first on PATH"
-        )
-    return (launcher,)
-
-
-def _running_module() -> str:
-    """The module that `python -m` runs, or ""."""
-    return str(getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") or "")
-
 
 def chat_arguments(
     hermes: Sequence[str], query: str, options: argparse.Namespace, folder: str, version: str
@@ -1119,12 +1159,6 @@ def chat_arguments(
     if (hermes_release(version) or (0, 0)) >= (0, 20):
         words.append(f"--in={folder}")
     return words
-
-
-def _check_gateway(launch: Launch) -> None:
-    if launch.arm.hosting == "gateway":
-        launch.screen.progress("asking the gateway ...")
-        ping_gateway(launch.plugin, launch.store, launch.hermes, launch.folder)
 
 
 def _run_child(launch: Launch, place: WaitingPlace) -> Child:
@@ -1145,7 +1179,7 @@ def _run_child(launch: Launch, place: WaitingPlace) -> Child:
     place.abandoned = True
     ended = run_process(words, launch.folder, child_environment(os.environ, **added), arm.timeout, waiting)
     place.abandoned = ended.timed_out
-    sessions = re.findall(r"^session_id: (\S+)\s*$", ended.told, re.MULTILINE)
+    sessions = sessions_told(ended.told)
     return Child(
         ended.code,
         ended.timed_out,
@@ -1156,12 +1190,13 @@ def _run_child(launch: Launch, place: WaitingPlace) -> Child:
 
 
 class Ended(NamedTuple):
-    """How a process ended: its exit status, and what it wrote on standard output and standard error."""
+    """How a process ended: its exit status, what it wrote on standard output and standard error, and its id."""
 
     code: int | None
     timed_out: bool
     printed: str
     told: str
+    pid: int = 0
 
 
 def run_process(
@@ -1197,7 +1232,7 @@ def run_process(
         finally:
             if process.poll() is None or timed_out:
                 _end_group(process)
-        return Ended(process.returncode, timed_out, _text(out), _text(err))
+        return Ended(process.returncode, timed_out, _text(out), _text(err), process.pid)
 
 
 def _text(file: IO[bytes]) -> str:
@@ -1237,33 +1272,44 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def ping_gateway(plugin: Plugin, store: Store, hermes: Sequence[str], folder: str) -> None:
-    """Ask the gateway what it runs, and refuse unless it is exactly this plugin.
-
-    :raises CassetteError: at silence, other code, or an approval bypass.
-    """
+def _ping(store: Store, hermes: Sequence[str], folder: str, *more: str) -> tuple[PingAnswer | None, Ended]:
+    """Ask whoever hosts sessions what it is; return its answer, and how the child ended that asked."""
     nonce = secrets.token_hex(8)
     path = store.ping_path(nonce)
-    words = [*hermes, "chat", "-Q", f"--query=/cassette ping {nonce}"]
+    words = [*hermes, "chat", "-Q", f"--query=/cassette ping {nonce}", *more]
     try:
-        ended = run_process(words, folder, child_environment(os.environ), PING_TIMEOUT, lambda: None)
-        answer = store.read_value(path, lambda data, file: Fields(parse_json(data, file), file))
+        environ = child_environment(os.environ, **{PING_VARIABLE: nonce})
+        ended = run_process(words, folder, environ, PING_TIMEOUT, lambda: None)
+        return store.read_value(path, parse_ping), ended
     finally:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
+
+
+def _ask_host(plugin: Plugin, store: Store, hermes: Sequence[str], folder: str) -> Hosting:
+    """Ask whoever hosts sessions what it runs, and refuse unless it is exactly this plugin.
+
+    :raises CassetteError: at silence, other code, an approval bypass, or a host
+        that cannot be told apart.
+    """
+    answer, ended = _ping(store, hermes, folder)
     if answer is None:
-        said = f" ({last})" if (last := complaint(ended.printed, ended.told)) else ""
+        status = f"status {exit_words(ended.code)}: " if ended.code else ""
+        said = complaint(ended.printed, ended.told)
         raise CassetteError(
-            f"the gateway did not answer the ping{said}: is it running with this plugin enabled?"
-            " Run hermes gateway restart"
+            f"the gateway did not answer the ping ({status}{said or 'it printed nothing'}): is it running with this"
+            " plugin enabled? Run hermes gateway restart"
         )
     _refuse_other_host(plugin, answer)
+    if not answer.model:
+        return "gateway"
+    if answer.itself and answer.facts.pid == ended.pid:
+        return "process"
+    raise CassetteError("this host sends slash commands to the model: its sessions cannot be checked before a run")
 
 
-def _refuse_other_host(plugin: Plugin, answer: Fields) -> None:
-    if answer.get("model", bool, False):
-        raise CassetteError("this host sends slash commands to the model: its sessions cannot be checked before a run")
-    facts = parse_facts(answer)
+def _refuse_other_host(plugin: Plugin, answer: PingAnswer) -> None:
+    facts = answer.facts
     if (facts.plugin, facts.fingerprint) != (plugin.facts.plugin, plugin.facts.fingerprint):
         raise CassetteError(
             f"the gateway runs other plugin code (version {facts.plugin}) than this command ({plugin.facts.plugin}):"
@@ -1271,6 +1317,13 @@ def _refuse_other_host(plugin: Plugin, answer: Fields) -> None:
         )
     if facts.yolo:
         raise CassetteError("HERMES_YOLO_MODE is set in the gateway: unset it and run hermes gateway restart")
+    if answer.isolated:
+        refuse_isolation(True)
+    if answer.muted:
+        raise CassetteError(
+            f"Hermes does not call this plugin's hooks for another {answer.muted:.0f} s, because one took too long:"
+            " wait that long and try again"
+        )
 
 
 # --- pins, in a bounded time -----------------------------------------------------------------------
@@ -1434,7 +1487,11 @@ SHELL_COMMANDS = (
         "rename", "Give a cassette another name", "hermes cassette rename login login-port", _rename_arguments, _rename
     ),
     Command(
-        "doctor", "Say what is installed, what it found, and what to do", "hermes cassette doctor", _nothing, _doctor
+        "doctor",
+        "Say what is installed, what it found, and what to do",
+        "hermes cassette doctor",
+        _doctor_arguments,
+        _doctor,
     ),
 )
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import importlib.util
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -32,6 +34,8 @@ from .cassette_store import (
     shown,
     Claim,
     Facts,
+    Fields,
+    Hosting,
     Recorder,
     RecordingState,
     Stage,
@@ -45,6 +49,8 @@ from .cassette_store import (
     out_of_steps,
     parse_arm,
     parse_claim,
+    parse_facts,
+    parse_json,
     parse_state,
     same_file,
     to_json,
@@ -65,29 +71,41 @@ from .synth_search import learn_search
 
 __all__ = [
     "ARM_LIFETIME",
-    "Plugin",
+    "PING_VARIABLE",
     "RECORD_VARIABLE",
     "RUN_VARIABLE",
     "SNAPSHOT_SECONDS",
+    "PingAnswer",
+    "Plugin",
+    "Signs",
     "arm_session",
     "check_length",
     "check_recordable",
     "check_replayable",
+    "child_environment",
+    "complaint",
     "data_dir",
+    "find_hermes",
     "find_ripgrep",
     "hermes_config",
     "hermes_version",
+    "hook_words",
+    "hosting_signs",
     "judge_calls",
     "make_cassette",
+    "own_launcher",
+    "parse_ping",
     "plugin_facts",
     "refuse_foreign_runtime",
     "remarks",
     "replay_workspace",
+    "refuse_isolation",
     "same_answer",
     "asked_model",
     "foreign_calls",
     "steps_at_limit",
     "answering_models",
+    "sessions_told",
     "yolo_set",
 ]
 
@@ -101,6 +119,10 @@ RUN_VARIABLE = "SESSION_CASSETTES_RUN"
 #: The same for a child of `record --query`, where tools run live.
 RECORD_VARIABLE = "SESSION_CASSETTES_RECORD"
 
+#: The same for a ping: a process that has it, and is the very one that was
+#: started, hosts its session itself.
+PING_VARIABLE = "SESSION_CASSETTES_PING"
+
 #: Seconds after which `/cassette record` no longer holds.
 ARM_LIFETIME = 3600.0
 #: Seconds that a turn's end may spend on its snapshot.
@@ -109,6 +131,10 @@ SNAPSHOT_SECONDS = 15.0
 ORPHAN_SECONDS = 180.0
 #: Seconds after which a hook no longer claims, where the host has no limit of its own.
 CLAIM_SECONDS = 20.0
+#: Seconds for which Hermes (0.22 on) does not call a hook that took longer than its limit.
+_MUTED_SECONDS = 60.0
+#: Its limit where the configuration names none.
+_HOOK_SECONDS = 30.0
 
 
 # --- what we ask of Hermes ------------------------------------------------------
@@ -186,7 +212,7 @@ def _session_row(session: str) -> Mapping[str, Any]:
     """A session's row in Hermes's own database; {} where it cannot be read."""
     try:
         with _session_database() as database:
-            found = database.get_session(session)
+            found = database.get_session(session) if session else None
     except Exception:  # outside Hermes, or a database that is locked or broken
         return {}
     return found if isinstance(found, Mapping) else {}
@@ -210,6 +236,61 @@ def _plugins_before() -> tuple[str, ...]:
         return tuple(str(one["name"]) for one in loaded if one.get("middleware") and one.get("name") != PLUGIN)
     except Exception:  # outside Hermes, or a version that does not tell
         return ()
+
+
+def _plugin_settings() -> Mapping[str, Any]:
+    found = hermes_config().get("plugins")
+    return found if isinstance(found, Mapping) else {}
+
+
+def hook_limit() -> float:
+    """Seconds after which Hermes goes on without a hook; infinity where it waits for any."""
+    release = hermes_release(hermes_version())
+    if release is not None and release < (0, 22):
+        return math.inf
+    limit = _plugin_settings().get("hook_callback_timeout", _HOOK_SECONDS)
+    return float(limit) if isinstance(limit, (int, float)) and limit > 0 else math.inf
+
+
+def hook_words() -> str:
+    """What becomes of a hook that takes long, for `doctor`."""
+    limit = hook_limit()
+    return (
+        "hooks are waited for"
+        if limit == math.inf
+        else f"a hook may take {limit:g} s, then it is left out for a minute"
+    )
+
+
+def _isolated() -> bool:
+    """Whether plugins run in a process of their own, where a call cannot be recorded (`plugins.isolation: host`)."""
+    if os.environ.get("HERMES_PLUGIN_HOST_PROCESS", "") not in ("", "0"):
+        return True
+    return str(_plugin_settings().get("isolation", "")).strip().lower() == "host"
+
+
+def refuse_isolation(found: bool = False) -> None:
+    """Refuse a Hermes that keeps plugins out of its process.
+
+    :param found: another process has said so.
+    :raises CassetteError: if it does.
+    """
+    if found or _isolated():
+        raise CassetteError(
+            "plugins.isolation is 'host': plugins cannot stand before tools there; set it to 'in_process'"
+            " and run hermes gateway restart"
+        )
+
+
+def _session_yolo(session: str) -> bool | None:
+    """Whether approvals are bypassed in a session that the host is serving (`--yolo`, `/yolo`); None if untold."""
+    try:
+        from tools.approval import is_current_session_yolo_enabled, is_session_yolo_enabled
+
+        keys = [key for key in (session, session_env("HERMES_SESSION_KEY")) if key]
+        return bool(is_current_session_yolo_enabled() or any(is_session_yolo_enabled(key) for key in keys))
+    except Exception:  # this version does not tell it, or does no longer
+        return None
 
 
 def find_ripgrep() -> str:
@@ -250,6 +331,111 @@ def plugin_facts() -> Facts:
 def yolo_set(environ: Mapping[str, str]) -> bool:
     """Whether HERMES_YOLO_MODE is set to anything but a plain no."""
     return environ.get("HERMES_YOLO_MODE", "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
+# --- where `hermes chat` hosts its session ----------------------------------------
+
+
+class Signs(NamedTuple):
+    """What tells where `hermes chat` hosts its session: in its own process, or in a gateway (0.23 on)."""
+
+    version: str  #: of the Hermes that runs this command
+    session_cwd: bool  #: its plugin context has it, as the gateway's has
+    client: bool  #: it has the module of a client that only attaches
+    own: bool  #: the child is started as this very command was
+
+    def hosting(self) -> Hosting | None:
+        """Where every sign says that sessions are hosted; None where that must be asked (`/cassette ping`).
+
+        A gateway must always be asked, so only a process can be told for sure.
+        """
+        release = hermes_release(self.version)
+        old = release is not None and release < (0, 23)
+        return "process" if old and self.own and not self.session_cwd and not self.client else None
+
+    def told(self) -> str:
+        """The signs in a line, for `doctor`."""
+        words = [f"version {self.version or 'unknown'}"]
+        words += ["its client attaches" if self.client else "no attaching client"]
+        words += ["ctx.session_cwd" if self.session_cwd else "no ctx.session_cwd"]
+        return ", ".join(words + ([] if self.own else ["the hermes on PATH is another program"]))
+
+
+def hosting_signs(ctx: Any, own: bool) -> Signs:
+    """Look for the signs in this process.  :param own: the child is started as this command was."""
+    try:
+        client = importlib.util.find_spec("hermes_cli.gateway_chat") is not None
+    except (ImportError, ValueError):  # outside Hermes
+        client = False
+    return Signs(hermes_version(), callable(getattr(ctx, "session_cwd", None)), client, own)
+
+
+#: The module that `python -m` runs in place of the `hermes` launcher.
+_HERMES_MODULE = "hermes_cli.main"
+
+
+def find_hermes(
+    argv0: str,
+    which: Callable[[str], str | None] = shutil.which,
+    windows: bool = os.name == "nt",
+    module: str | None = None,
+) -> tuple[str, ...]:
+    """How to start another `hermes`: as this command was started, or by the one on PATH.
+
+    :param module: the name of the module that the running program is, or None to find it out.
+    :raises CassetteError: if there is none, or it is a batch file.
+    """
+    if own := own_launcher(argv0, windows, module):
+        launcher = own
+    elif found := which("hermes"):
+        launcher = (found,)
+    else:
+        raise CassetteError("cannot find hermes: put it on PATH and try again")
+    if windows and launcher[0].lower().endswith((".bat", ".cmd")):
+        raise CassetteError(
+            f"{launcher[0]} is a batch file, and cmd.exe would read the request anew: put hermes.exe first on PATH"
+        )
+    return launcher
+
+
+def own_launcher(argv0: str, windows: bool = os.name == "nt", module: str | None = None) -> tuple[str, ...]:
+    """How this very command was started, or () if it is no `hermes`; see `find_hermes`."""
+    if (_running_module() if module is None else module) == _HERMES_MODULE:
+        # Not from the folder it is started in, which may hold modules of the same names.
+        return (sys.executable, "-P", "-m", _HERMES_MODULE)
+    own = os.path.abspath(argv0) if argv0 else ""
+    stem = os.path.basename(own).lower().partition(".")[0]
+    if windows and own and not os.path.splitext(own)[1]:
+        own += ".exe"
+    return (own,) if stem.startswith("hermes") and os.path.isfile(own) and not own.endswith(".py") else ()
+
+
+def _running_module() -> str:
+    """The module that `python -m` runs, or ""."""
+    return str(getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") or "")
+
+
+#: Taken from the child's environment: approval bypasses, and what ties it to
+#: another Hermes: its session, task, front end, tools and folder.
+_DROPPED = (
+    r"(_HERMES_.*|MESSAGING_CWD|HERMES_(YOLO_MODE|ACCEPT_HOOKS|NONINTERACTIVE|INTERACTIVE|EXEC_ASK|SAFE_MODE"
+    r"|SINGLE_QUERY_.*|ONESHOT_.*|APPROVAL.*|ACP_AUTO_APPROVE|PLATFORM|SESSION_.*|UI_SESSION_ID|GATEWAY(_MODE|_SESSION|_DETACHED)?"
+    r"|CRON_.*|KANBAN_.*|TENANT|DELEGATED_.*|TUI(_.*)?|DESKTOP(_.*)?|COMPUTE_HOST_.*|DEFER_AGENT_STARTUP|CWD"
+    r"|RPC_.*|KERNEL_.*|PLUGIN_HOST_PROCESS))\Z"
+)
+
+
+def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str]:
+    """The environment of a child: ours, without what is not its own.
+
+    TERMINAL_CWD stays where tools run in a container or on another machine: it names a folder there.
+    """
+    kept = {k: v for k, v in environ.items() if not re.match(_DROPPED, k.upper())}
+    for name in (RUN_VARIABLE, RECORD_VARIABLE, PING_VARIABLE):
+        kept.pop(name, None)
+    if kept.get("TERMINAL_ENV", "local").strip().lower() in ("", "local"):
+        kept.pop("TERMINAL_CWD", None)
+    return {**kept, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1", **added}
 
 
 # --- which runtimes a replay can answer ---------------------------------------------
@@ -523,6 +709,27 @@ def _is_prelude(text: str, framed: bool) -> bool:
     return True
 
 
+#: The two lines that tell a session's id: as it begins (0.23 on), and at the end.
+_SESSION_LINE = r"(?:Session|session_id): (\S+)\s*$"
+
+
+def complaint(*outputs: str) -> str:
+    """The first line of a child that says "Error:", or else the last one, without its session's id and colours."""
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", text) for text in outputs]
+    if found := re.search(r"^Error: (.+)$", "\n".join(plain), re.MULTILINE):
+        return found[1].strip()[:200]
+    for text in plain:
+        lines = [line.strip() for line in text.splitlines() if not re.match(_SESSION_LINE, line)]
+        if told := [line for line in lines if line]:
+            return told[-1][:200]
+    return ""
+
+
+def sessions_told(text: str) -> list[str]:
+    """The session ids that a child printed on standard error, in order."""
+    return re.findall(f"^{_SESSION_LINE}", text, re.MULTILINE)
+
+
 # --- requests ---------------------------------------------------------------------
 
 #: A reference that Hermes expands before the model sees it (`agent/context_references.py`).
@@ -633,21 +840,26 @@ def _worked_elsewhere(ctx: Any, session: str, folder: str) -> str:
 def _told_folders(ctx: Any, session: str) -> list[str]:
     """The folders that the host names for a session; they may contradict each other.
 
-    Hermes 0.23 tells one.  Before, a session of its own process works in
-    `resolve_agent_cwd()`, and the session's row in Hermes's database must say
-    the same; in a process that hosts many sessions only the row counts.
+    Asked within a hook.  Some versions tell one (`ctx.session_cwd`).  Where they
+    do not, it is what Hermes resolves for the session that it is serving, and
+    the session's row in Hermes's database must say the same; a process that
+    hosts many sessions must have set it for this one, else only the row counts.
     """
     if str(os.environ.get("TERMINAL_ENV", "local")).strip().lower() not in ("", "local"):
         return []  # tools run in a container or on another machine
-    told = getattr(ctx, "session_cwd", None)
-    if callable(told):
-        try:
-            return [folder for folder in (_folder(told()),) if folder]
-        except Exception:
-            return []
+    if told := _told_folder(ctx):
+        return [told]
     row = _folder(_session_row(session).get("cwd"))
-    here = row if serves_many_sessions() else _folder(_agent_cwd())
+    here = (_folder(_scoped_cwd()) or row) if serves_many_sessions() else _folder(_agent_cwd())
     return list(dict.fromkeys((here, row or here))) if here else []
+
+
+def _told_folder(ctx: Any) -> str:
+    told = getattr(ctx, "session_cwd", None)
+    try:
+        return _folder(told()) if callable(told) else ""
+    except Exception:
+        return ""
 
 
 def _folder(path: Any) -> str:
@@ -663,12 +875,61 @@ def _agent_cwd() -> str:
         return ""
 
 
+def _scoped_cwd() -> str:
+    """The folder that the host has set for the session that it is serving, or ""."""
+    try:
+        from agent.runtime_cwd import scoped_session_cwd
+
+        return str(scoped_session_cwd())
+    except Exception:  # a host without the helper
+        return ""
+
+
+#: Modules that only a process with many sessions has, by any name that is known.
+_GATEWAYS = (
+    "tui_gateway.server",
+    "tui_gateway.entry",
+    "gateway.run",
+    "gateway.session_ingress",
+    "gateway.session_authority",
+)
+
+
 def serves_many_sessions() -> bool:
-    """Whether this process serves several sessions: a TUI or messaging gateway."""
-    return any(name in sys.modules for name in ("tui_gateway.server", "gateway.run"))
+    """Whether this process serves several sessions: a gateway, by whatever name it runs."""
+    if _runs_as_gateway() or session_env("HERMES_SESSION_PLATFORM") == _LOCAL:
+        return True
+    return any(name in sys.modules for name in _GATEWAYS)
+
+
+def _runs_as_gateway() -> bool:
+    """Whether this process was started to be a gateway (`hermes gateway run`)."""
+    main = sys.modules.get("__main__")
+    running = str(getattr(getattr(main, "__spec__", None), "name", "") or "")
+    if running in _GATEWAYS or os.environ.get("HERMES_GATEWAY_DETACHED"):
+        return True
+    return ("gateway", "run") in zip(sys.argv[1:], sys.argv[2:])
+
+
+#: The platform of a gateway's own sessions in what it tells a command; its hooks say "cli".
+_LOCAL = "local"
+
+
+def _told_session() -> str:
+    """The id of the session that the host is serving, as it tells a command, or "".
+
+    A gateway of 0.23 tells it as the chat's id and may leave the other empty;
+    elsewhere a chat is something else, and its id is that of no session.
+    """
+    if session_env("HERMES_SESSION_PLATFORM") == _LOCAL:
+        chat = session_env("HERMES_SESSION_CHAT_ID")
+        if chat.startswith("local-") or _session_row(chat):
+            return chat
+    return session_env("HERMES_SESSION_ID")
 
 
 _PING = r"/cassette ping ([0-9a-f]{16})"
+_YOLO_WARNING = "approvals were bypassed in this session (yolo): its tools ran without asking"
 
 
 # --- turns -----------------------------------------------------------------------------
@@ -697,18 +958,61 @@ class _TurnEnd(NamedTuple):
     history: Any
 
 
+class PingAnswer(NamedTuple):
+    """What a process that was asked by `/cassette ping` says of itself."""
+
+    facts: Facts
+    model: bool = False  #: the ping came to a model instead of to the command
+    itself: bool = False  #: it is the process that the ping started: it hosts its own session
+    muted: float = 0.0  #: seconds for which Hermes may not call the plugin's hooks
+    isolated: bool = False  #: the plugin runs in a process of its own
+    tells_yolo: bool = False  #: it can tell whether a session bypasses approvals
+    many: bool = False  #: it knows itself for a host of many sessions
+    session: str = ""  #: the session that the host told the command
+    folder: str = ""  #: the folder that the host told the command
+
+    def told(self, sessions: Sequence[str], folder: str) -> list[str]:
+        """What its host tells a command, for `doctor`.
+
+        :param sessions: the ids that the client printed.
+        :param folder: where the client was started.
+        """
+        own = self.session != "" and self.session in sessions
+        here = own and self.folder != "" and same_file(self.folder, folder)
+        words = "their session and its folder" if here else "their session, not its folder" if own else "no session"
+        lines = [f"commands   are told {words}; an attached chat may refuse them, hermes chat -Q does not"]
+        if not own:
+            lines.append("recording  only by hermes cassette record NAME --query TEXT")
+        if not self.many:
+            lines.append("gateway    is known by no module or variable that tells it")
+        lines.append(f"approvals  whether a session bypasses them is {'told' if self.tells_yolo else 'not told'}")
+        return lines
+
+
+def parse_ping(data: bytes, file: str) -> PingAnswer:
+    """Decode a ping's answer.  :raises CassetteError: if a field is missing or mistyped."""
+    fields = Fields(parse_json(data, file), file)
+    flags = {name: fields.get(name, bool, False) for name in ("model", "itself", "isolated", "tells_yolo", "many")}
+    texts = {name: fields.get(name, str, "") for name in ("session", "folder")}
+    return PingAnswer(parse_facts(fields), muted=fields.number("muted", 0.0), **flags, **texts)
+
+
 class Plugin:
     """One loaded plugin: its bindings, its facts, and the host's callbacks."""
 
     def __init__(self, ctx: Any, environ: Mapping[str, str] = os.environ) -> None:
         self.ctx = ctx
         self.facts = plugin_facts()
-        self.run_arm = environ.get(RUN_VARIABLE, "")
-        self.record_arm = environ.get(RECORD_VARIABLE, "")
+        # A gateway may have its environment from the first client, whose arm is none of its business.
+        own = {} if _runs_as_gateway() else environ
+        self.run_arm = own.get(RUN_VARIABLE, "")
+        self.record_arm = own.get(RECORD_VARIABLE, "")
         self.before = _plugins_before()
         self.bindings = Bindings(locked=bool(self.run_arm))
         self.foreground = ""  # the session of this process's last turn of a person
         self._pending: RecordingState | None = None  # a recording whose session is not known yet
+        self._muted_until = 0.0  # on the monotonic clock: Hermes may not call our hooks before
+        self._pinged = environ.get(PING_VARIABLE, "")
         self._close_claims_of_a_reload()
 
     def store(self) -> Store:
@@ -761,6 +1065,7 @@ class Plugin:
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
             log.warning("session-cassettes could not look at a turn: %s", error)
+        self._note_time(started)
 
     def post_llm_call(
         self,
@@ -772,6 +1077,7 @@ class Plugin:
         **_: Any,
     ) -> None:
         """A turn ended with an answer: keep what was bound to it (Hermes's `post_llm_call`)."""
+        started = time.monotonic()
         try:
             # Hermes's notice in an answer's place must not be graded as one.
             missing = answer_is_missing(conversation_history) or not isinstance(assistant_response, str)
@@ -783,11 +1089,19 @@ class Plugin:
                 self._recording_ends(recording, end)
         except Exception as error:
             log.warning("session-cassettes could not finish a turn: %s", error)
+        self._note_time(started)
+
+    def _note_time(self, started: float) -> None:
+        """Remember a hook that took so long that Hermes will not call it for a while."""
+        with contextlib.suppress(Exception):
+            if (taken := time.monotonic() - started) > 0.1 and taken >= (limit := hook_limit()):
+                self._muted_until = started + limit + _MUTED_SECONDS
 
     # a turn starts
 
     def _turn_starts(self, turn: Turn, started: float) -> None:
-        for left in self.bindings.recordings_in(turn.session):
+        known = dict.fromkeys((turn.session, _told_session()))
+        for left in [one for session in known for one in self.bindings.recordings_in(session)]:
             if left.turn != turn.id:
                 self._recording_fails(left, "the turn ended without an answer")
         if not turn.id or not turn.session:
@@ -825,6 +1139,9 @@ class Plugin:
         try:
             with store.lock():
                 arm = store.read_value(store.arm_path, parse_arm)
+                if arm is not None and self._waits_elsewhere(arm, turn) and _command_lives(store):
+                    self._bind_to_nothing(arm, turn, "the run waited for a session in another process")
+                    return True
                 if arm is None or not self._waits_for(arm, turn):
                     return False
                 if not _command_lives(store):
@@ -845,8 +1162,15 @@ class Plugin:
 
     def _waits_for(self, arm: Arm, turn: Turn) -> bool:
         token = self.run_arm or self.record_arm
-        if token != (arm.id if arm.hosting == "process" else ""):
-            return False
+        return token == (arm.id if arm.hosting == "process" else "") and self._asks(arm, turn)
+
+    def _waits_elsewhere(self, arm: Arm, turn: Turn) -> bool:
+        """Whether these words are a run's whose child should have hosted them itself: it only attached to this process."""
+        tied = self.run_arm or self.record_arm
+        return arm.kind == "run" and arm.hosting == "process" and not tied and self._asks(arm, turn)
+
+    @staticmethod
+    def _asks(arm: Arm, turn: Turn) -> bool:
         if not (turn.first and turn.platform == "cli" and not turn.parent):
             return False
         return isinstance(turn.message, str) and normal_request(turn.message) == arm.request
@@ -867,11 +1191,7 @@ class Plugin:
 
     def _claim_limit(self) -> float:
         """Seconds within which a claim is sure to come before the host goes on."""
-        plugins = hermes_config().get("plugins")
-        limit = plugins.get("hook_callback_timeout") if isinstance(plugins, Mapping) else None
-        if isinstance(limit, (int, float)) and limit > 0:
-            return min(CLAIM_SECONDS, 0.7 * float(limit))
-        return CLAIM_SECONDS
+        return min(CLAIM_SECONDS, 0.7 * hook_limit())
 
     def _bind_run(self, store: Store, arm: Arm, turn: Turn) -> str:
         """Bind the turn to its cassette, or to nothing; return why."""
@@ -888,6 +1208,8 @@ class Plugin:
             cassette, error = None, because("other code")
         if self.facts.yolo or yolo_set(os.environ):  # Hermes keeps the value it started with
             cassette, error = None, because("yolo")
+        if _session_yolo(turn.session):
+            cassette, error = None, because("yolo session")
         try:
             if cassette is not None and cassette.cwd:
                 workspace = replay_workspace(cassette, arm.folder)
@@ -915,8 +1237,14 @@ class Plugin:
             folder=arm.folder,
             earlier=turn.asked,
         )
+        self._warn_of_yolo(recording)
         self.bindings.record(recording)
         return ""
+
+    @staticmethod
+    def _warn_of_yolo(recording: Recording) -> None:
+        if _session_yolo(recording.session) and _YOLO_WARNING not in recording.faults:
+            recording.faults.append(_YOLO_WARNING)
 
     # a replay ends
 
@@ -925,6 +1253,8 @@ class Plugin:
         ledger: Ledger = replayed.finish(end.session, end.answer)
         if yolo_set(os.environ) != ledger.facts.yolo:
             ledger = ledger._replace(errors=(*ledger.errors, because("yolo changed")))
+        if _session_yolo(end.session):
+            ledger = ledger._replace(errors=(*ledger.errors, because("yolo session")))
         row, ours = _session_row(ledger.sessions[0]), [call.id for call in ledger.calls]
         ledger = ledger._replace(
             models=answering_models(ledger.model, end.model, row),
@@ -946,6 +1276,7 @@ class Plugin:
             not tell which session this is.
         """
         check_name(name)
+        refuse_isolation()
         store = self.store()
         store.prepare()
         store.check_free(name, overwrite)
@@ -963,9 +1294,9 @@ class Plugin:
         :raises CassetteError: if the host hosts several sessions and does not
             say which one this is.
         """
-        told = session_env("HERMES_SESSION_ID")
+        told = _told_session()
         if serves_many_sessions():
-            if not told or _tells_wrong_session():
+            if not told or not _session_is_told():
                 raise CassetteError(
                     "this host does not tell a command its session: record with"
                     " hermes cassette record NAME --query TEXT, or in a plain hermes session"
@@ -1011,6 +1342,8 @@ class Plugin:
             self._pending = None
         else:
             state = read_state(store, turn.session)
+            if state is None or state.state != "armed":  # a long session's own id may have moved on
+                state = read_state(store, _told_session() or turn.session)
         if state is None or state.state != "armed":
             return
         request, why = _armed_request(state, turn)
@@ -1018,7 +1351,7 @@ class Plugin:
         recording = Recording(
             state.name,
             turn.id,
-            turn.session,
+            state.session or turn.session,
             request,
             turn.model,
             overwrite=state.overwrite,
@@ -1028,6 +1361,7 @@ class Plugin:
         )
         if why:
             return self._recording_fails(recording, why)
+        self._warn_of_yolo(recording)
         self.bindings.record(recording)
         self._note(recording, "recording", "")
 
@@ -1044,7 +1378,18 @@ class Plugin:
         store = self.store()
         store.prepare()
         facts = self.facts._replace(pid=os.getpid(), yolo=self.facts.yolo or yolo_set(os.environ))
-        write_atomically(store.ping_path(nonce), to_json({"facts": facts._asdict(), "model": model}))
+        answer = PingAnswer(
+            facts,
+            model,
+            itself=model and self._pinged == nonce,
+            muted=max(0.0, self._muted_until - time.monotonic()),
+            isolated=_isolated(),
+            tells_yolo=_session_yolo("") is not None,
+            many=serves_many_sessions(),
+            session=_told_session() if _session_is_told() else "",
+            folder=_told_folder(self.ctx) or _folder(_scoped_cwd()),
+        )
+        write_atomically(store.ping_path(nonce), to_json({**answer._asdict(), "facts": facts._asdict()}))
         return f"session-cassettes {facts.plugin} {facts.fingerprint[:12]}"
 
     # a recording ends
@@ -1070,6 +1415,7 @@ class Plugin:
         if recording.model and models and set(models) != {recording.model}:
             recording.faults.append(other_model(models, recording.model))
         recording.model = " and ".join(models)
+        self._warn_of_yolo(recording)
         try:
             cassette = make_cassette(
                 recording, slots, end.answer.strip(), session_cwd(self.ctx, end.session), self.facts.plugin
@@ -1142,10 +1488,17 @@ def is_review(message: Any) -> bool:
     return isinstance(message, str) and message.startswith("Review the conversation above")
 
 
-def _tells_wrong_session() -> bool:
-    """Before 0.22 a many-session host names the session whose agent it built last."""
+def _session_is_told() -> bool:
+    """Whether what a many-session host says of its session is about the one that it is serving.
+
+    Before 0.22 it names the session whose agent it built last; and where it says
+    nothing at all, what stands in the process's environment is of that kind.
+    """
+    if session_env("HERMES_SESSION_PLATFORM") == _LOCAL:
+        return True
     release = hermes_release(hermes_version())
-    return release is None or release < (0, 22)
+    told = any(session_env(f"HERMES_SESSION_{name}") for name in ("PLATFORM", "SOURCE", "KEY"))
+    return told and release is not None and release >= (0, 22)
 
 
 def arm_session(store: Store, session: str, name: str, overwrite: bool = False) -> None:

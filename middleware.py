@@ -33,7 +33,7 @@ from .cassette_store import (
     plain_copy,
 )
 from .snapshot import FOREGROUND_SECONDS, Word, Workspace, leading_json, split_command
-from .synth_search import Miss, Synthesizer, coerce_args, learn
+from .synth_search import Miss, Synthesizer, coerce_args, learn, learn_shapes
 
 #: What the model sees for a call that the cassette cannot answer.  It is no
 #: result, but neither does Hermes's loop guard take it for a failing tool: the
@@ -131,6 +131,7 @@ class Recording:
         if self._closed or (call_id and self._around.get() == call_id):
             return None
         try:
+            tool, args = _unwrapped(tool, args)
             copied, plain = _copied(args)  # later layers change the arguments in place
         except Exception as error:
             self.faults.append(f"the arguments of a {tool} call could not be copied ({type(error).__name__})")
@@ -152,6 +153,31 @@ class Recording:
         """End the recording: calls that return later are no part of it."""
         self._closed = True
         return list(self.slots)
+
+
+# --- a call within a call ----------------------------------------------------------
+
+
+def _unwrapped(tool: Any, args: Any) -> tuple[Any, Any]:
+    """A call that `tool_call` wraps, as the call of the tool that it names; any other as it is.
+
+    Most versions unwrap it themselves before they ask a middleware.
+    """
+    if tool != "tool_call" or not isinstance(args, Mapping):
+        return tool, args
+    calls = args.get("calls")
+    one = calls[0] if isinstance(calls, list) and len(calls) == 1 else args
+    if not isinstance(one, Mapping):
+        return tool, args
+    name, inner = one.get("name"), one.get("arguments")
+    if isinstance(inner, str):
+        try:
+            inner = json.loads(inner)
+        except (ValueError, RecursionError):
+            return tool, args
+    if not isinstance(name, str) or name in ("", "tool_call") or not isinstance(inner, Mapping):
+        return tool, args
+    return name, inner
 
 
 # --- copies ----------------------------------------------------------------------
@@ -570,7 +596,7 @@ class Replay:
             self._keys[_as_said(call.tool, call.args)] = key
         if self._workspace is not None:
             self._refused = _refused_paths(cassette.calls, self._workspace)
-            learned = learn(cassette.calls, cassette.snapshot)
+            learned = {**learn(cassette.calls, cassette.snapshot), "shapes": learn_shapes(cassette.calls)}
             if major := self._host.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
             self._synth = Synthesizer(cassette.snapshot, self._workspace, self._host, learned)
@@ -579,6 +605,7 @@ class Replay:
         """Answer one tool call.  Never raises, whatever it is given."""
         next(self._arrivals)
         try:
+            tool, args = _unwrapped(tool, args)
             return self._answer(str(tool), args, session, str(call_id or ""))
         except Exception as error:
             return self._fault(tool, error)

@@ -19,7 +19,7 @@ from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_relea
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
 from .snapshot import GlobRule, SkipReason, Workspace
 
-__all__ = ["Miss", "Synthesizer", "coerce_args", "learn", "learn_search"]
+__all__ = ["Miss", "Synthesizer", "coerce_args", "learn", "learn_search", "learn_shapes"]
 
 # --- errors ---------------------------------------------------------------
 
@@ -264,6 +264,11 @@ class Synthesizer:
         self, snapshot: Snapshot, workspace: Workspace, host: Recorder, learned: Mapping[str, Any] | None = None
     ) -> None:
         self._source = _Source(snapshot, workspace, host, learned or {})
+        release = hermes_release(host.hermes)
+        known = release is None or release < (0, 23)
+        self._shapes: frozenset[_Shape | None] | None = (
+            None if known else _COMMON | (learned or {}).get("shapes", frozenset())
+        )
         self._reader = _Reader(self._source)
         self._searcher = _Searcher(self._source)
 
@@ -272,6 +277,12 @@ class Synthesizer:
 
         :raises Miss: if the snapshot cannot tell; never anything else.
         """
+        text = self._answer(tool, args)
+        if self._shapes is not None and _shape_of(tool, text) not in self._shapes:
+            raise Miss("the Hermes that recorded may word such an answer otherwise: no recorded result shows it")
+        return text
+
+    def _answer(self, tool: str, args: Mapping[str, Any]) -> str:
         try:
             wanted = _coerced(tool, args, self._source.family, self._source.version)
             if tool == "read_file":
@@ -1474,6 +1485,26 @@ def _shell_glob(pattern: str) -> Callable[[str], bool]:
 
 # --- what a recording gives away ---------------------------------------------
 
+#: What an answer is made of: its tool, its keys, whether it was cut, and whether text follows the JSON.
+_Shape = tuple[str, frozenset[str], bool, bool]
+
+#: Forms of an answer that are the same in every version that is known.
+_COMMON: frozenset[_Shape] = frozenset(
+    ("search_files", frozenset({"total_count", *more}), False, False)
+    for more in ((), ("matches",), ("matches_format", "matches_text"), ("files",), ("counts",))
+)
+
+
+def _shape_of(tool: str, result: Any) -> _Shape | None:
+    """The form of a tool's answer, or None if it is no JSON object."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(result)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    return tool, frozenset(value), bool(value.get("truncated")), bool(result[end:].strip())
+
 
 def learn(calls: Sequence[Call], snapshot: Snapshot) -> dict[str, Any]:
     """Return what the recorded results prove about the Hermes that gave them.
@@ -1491,6 +1522,11 @@ def learn(calls: Sequence[Call], snapshot: Snapshot) -> dict[str, Any]:
             seen["rg_major"].update({14 if error[1] else 13} if error else ())
     seen["search"] = {learn_search(calls)} - {""}
     return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
+
+
+def learn_shapes(calls: Iterable[Call]) -> frozenset[_Shape | None]:
+    """Return the forms of the recorded answers: `learned["shapes"]`."""
+    return frozenset(_shape_of(call.tool, call.result) for call in calls)
 
 
 def learn_search(calls: Iterable[Call]) -> str:

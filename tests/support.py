@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Callable, Mapping
+from unittest import mock
 
 REPO = Path(__file__).resolve().parent.parent
 PACKAGE = "session_cassettes"
@@ -78,6 +79,19 @@ def write_tree(root: Path, files: Mapping[str, str | bytes]) -> None:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def be_hermes(case: unittest.TestCase, folder: Path, version: str) -> None:
+    """Let this process be the `hermes` command of that version during a test."""
+    (folder / "hermes").touch()
+    package = ModuleType("hermes_cli")
+    setattr(package, "__version__", version)
+    for patch in (
+        mock.patch.dict(sys.modules, {"hermes_cli": package}),
+        mock.patch.object(sys, "argv", [str(folder / "hermes")]),
+    ):
+        patch.start()
+        case.addCleanup(patch.stop)
 
 
 # -- a stand-in for Hermes --------------------------------------------------------

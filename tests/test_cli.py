@@ -12,7 +12,7 @@ import unittest
 from typing import Any, Sequence
 from unittest import mock
 
-from tests.support import FakeHost, load_plugin, temp_folder
+from tests.support import FakeHost, be_hermes, load_plugin, temp_folder
 
 plugin_package = load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
@@ -52,6 +52,7 @@ class CliCase(unittest.TestCase):
         patch = mock.patch.dict(os.environ, {"HERMES_HOME": str(self.home), "NO_COLOR": "1"})
         patch.start()
         self.addCleanup(patch.stop)
+        be_hermes(self, self.home, "0.19.0")
         self.host = FakeHost()
         plugin_package.register(self.host.ctx)
         self.store = Store(hooks.data_dir())
@@ -344,12 +345,11 @@ class Housekeeping(CliCase):
         self.keep()
         self.keep("broken")
         self.store.path("broken").write_bytes(b"[]")
-        with mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)):
-            status, out, _ = self.run_command("doctor")
+        status, out, _ = self.run_command("doctor")
         self.assertEqual(status, 2)
         self.assertIn("cassettes  2, 1 broken", out)
         self.assertIn("to do: " + str(self.store.path("broken")), out)
-        self.assertLessEqual(len(out.splitlines()), 14)
+        self.assertLessEqual(len(out.splitlines()), 17)
 
 
 class Running(CliCase):
@@ -416,10 +416,7 @@ class Running(CliCase):
         slot = self.store.waiting()
         self.assertTrue(slot.try_acquire())
         self.addCleanup(slot.release)
-        with (
-            mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)),
-            mock.patch.object(cli, "find_ripgrep", return_value=""),
-        ):
+        with mock.patch.object(cli, "find_ripgrep", return_value=""):
             self.assertIn("another run is waiting for its session", self.refused("shop"))
 
     def test_another_run_that_waits_by_then_is_not_this_runs_left_over_arm(self) -> None:
@@ -445,7 +442,6 @@ class Running(CliCase):
             with (
                 mock.patch.object(cli, "_run_child", replayed),
                 mock.patch.object(cli, "find_ripgrep", return_value=""),
-                mock.patch.object(cli, "find_hermes", return_value=("hermes",)),
             ):
                 status, out, err = self.run_command("run", "shop")
             self.assertEqual(status, expected, out + err)
@@ -469,9 +465,9 @@ class Running(CliCase):
 
     def test_a_missing_hermes_is_said(self) -> None:
         self.keep()
-        with mock.patch.object(cli.shutil, "which", return_value=None), mock.patch.object(sys, "argv", ["python"]):
+        with mock.patch.object(hooks.shutil, "which", return_value=None), mock.patch.object(sys, "argv", ["python"]):
             with self.assertRaises(CassetteError):
-                cli.find_hermes("python", which=lambda _: None)
+                hooks.find_hermes("python", which=lambda _: None)
 
     def test_usage_errors_exit_with_two(self) -> None:
         for words in (
@@ -555,7 +551,7 @@ class Children(unittest.TestCase):
         self.assertFalse({"-z", "--yolo", "--accept-hooks"} & set(words))
 
     def test_a_hermes_that_runs_as_a_module_starts_its_children_as_one(self) -> None:
-        words = cli.find_hermes("/site/hermes_cli/main.py", lambda _: None, False, module="hermes_cli.main")
+        words = hooks.find_hermes("/site/hermes_cli/main.py", lambda _: None, False, module="hermes_cli.main")
         self.assertEqual(words, (sys.executable, "-P", "-m", "hermes_cli.main"))
         child = cli.chat_arguments(words, "q", self.options(), "/w", "0.19.0")
         self.assertEqual(child[:7], [*words, "chat", "-Q", "--query=q"])
@@ -586,7 +582,7 @@ class Children(unittest.TestCase):
             "SESSION_CASSETTES_RECORD": "old",
         }
         kept = {"PATH": "/bin", "HERMES_HOME": "/h", "OPENAI_API_KEY": "k", "HERMES_LANGUAGE": "en"}
-        made = cli.child_environment({**dropped, **kept}, SESSION_CASSETTES_RUN="new")
+        made = hooks.child_environment({**dropped, **kept}, SESSION_CASSETTES_RUN="new")
         self.assertEqual({k: made[k] for k in kept}, kept)
         self.assertEqual(made["SESSION_CASSETTES_RUN"], "new")
         self.assertFalse((set(dropped) - {"SESSION_CASSETTES_RUN"}) & set(made))
@@ -594,7 +590,7 @@ class Children(unittest.TestCase):
     def test_a_folder_on_another_machine_is_not_taken_from_the_childs_environment(self) -> None:
         for terminal, kept in (("ssh", "/q"), ("docker", "/q"), ("local", None), (" Local ", None), ("", None)):
             with self.subTest(terminal):
-                made = cli.child_environment({"TERMINAL_ENV": terminal, "TERMINAL_CWD": "/q"})
+                made = hooks.child_environment({"TERMINAL_ENV": terminal, "TERMINAL_CWD": "/q"})
                 self.assertEqual(made.get("TERMINAL_CWD"), kept)
 
     def test_the_running_hermes_is_started_or_else_the_one_on_the_path(self) -> None:
@@ -603,7 +599,7 @@ class Children(unittest.TestCase):
             (folder / name).write_text("")
 
         def find(argv0: str, found: str | None = "/bin/hermes", windows: bool = False) -> str:
-            (launcher,) = cli.find_hermes(argv0, lambda _: found, windows, module="unittest")
+            (launcher,) = hooks.find_hermes(argv0, lambda _: found, windows, module="unittest")
             return launcher
 
         self.assertEqual(find(str(folder / "hermes")), str(folder / "hermes"))
@@ -618,11 +614,11 @@ class Children(unittest.TestCase):
             find("python", None)
 
     def test_what_a_failing_session_said_is_told(self) -> None:
-        self.assertEqual(cli.complaint("HTTP 404: no model\n\n", "x"), "HTTP 404: no model")
+        self.assertEqual(hooks.complaint("HTTP 404: no model\n\n", "x"), "HTTP 404: no model")
         self.assertEqual(
-            cli.complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"), "Unknown provider 'nope'"
+            hooks.complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"), "Unknown provider 'nope'"
         )
-        self.assertEqual(cli.complaint("", ""), "")
+        self.assertEqual(hooks.complaint("", ""), "")
 
     def test_ripgreps_version_is_asked_of_the_one_that_hermes_runs(self) -> None:
         fake = temp_folder(self) / "rg"
@@ -804,11 +800,7 @@ class RunsThatExplainThemselves(CliCase):
             store.arm_path.unlink()
             return Child(0, False, "s", answer + "\n")
 
-        with (
-            mock.patch.object(cli, "_run_child", replayed),
-            mock.patch.object(cli, "find_ripgrep", return_value=""),
-            mock.patch.object(cli, "find_hermes", return_value=("hermes",)),
-        ):
+        with mock.patch.object(cli, "_run_child", replayed), mock.patch.object(cli, "find_ripgrep", return_value=""):
             status, out, err = self.run_command("run", "shop", *words)
         self.assertEqual(err, "")
         return status, out, self.store.last_runs("shop", 1)[0]

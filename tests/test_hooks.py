@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Sequence
 from unittest import mock
 
-from tests.support import REPO, FakeHost, Turn, load_plugin, temp_folder, write_tree
+from tests.support import REPO, FakeContext, FakeHost, Turn, load_plugin, temp_folder, write_tree
 
 plugin_package = load_plugin()
 from session_cassettes import hooks  # noqa: E402
@@ -512,6 +512,132 @@ class Recordings(HookCase):
                     platform=value,
                 )
         self.assertEqual(self.host.raised, [])
+
+
+class Hosting(HookCase):
+    """Where sessions are hosted, and what a gateway tells of them."""
+
+    newer = True
+
+    def told(self, **variables: str) -> Any:
+        """Let the host tell a command these variables."""
+        return mock.patch.dict(os.environ, {f"HERMES_SESSION_{name}": value for name, value in variables.items()})
+
+    def gateway(self) -> None:
+        self.pretend("gateway.session_context", get_session_env=lambda name, default: os.environ.get(name, default))
+        patch = mock.patch.dict(os.environ, {"HERMES_GATEWAY_DETACHED": "1"})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_only_signs_that_agree_tell_a_process_for_sure(self) -> None:
+        for version, cwd, client, own, hosting in (
+            ("0.19.0", False, False, True, "process"),
+            ("0.22.2.post1", False, False, True, "process"),
+            ("0.23.2", False, False, True, None),
+            ("0.22.2", True, False, True, None),
+            ("0.22.2", False, True, True, None),
+            ("0.22.2", False, False, False, None),
+            ("", False, False, True, None),
+            ("dev", False, False, True, None),
+            ("1.0.0", False, False, True, None),
+        ):
+            with self.subTest(version=version, cwd=cwd, client=client, own=own):
+                self.assertEqual(hooks.Signs(version, cwd, client, own).hosting(), hosting)
+
+    def test_a_gateway_names_the_session_as_its_chat(self) -> None:
+        self.gateway()
+        with self.told(PLATFORM="local", CHAT_ID="local-1", KEY="k", ID=""):
+            self.assertIn("armed", self.host.slash("/cassette record shop"))
+            self.assertIn("armed", self.host.slash("/cassette status"))
+        with self.told(PLATFORM="local", CHAT_ID="local-2", KEY="k", ID=""):
+            self.assertIn("idle", self.host.slash("/cassette status"))
+            self.host.end_turn(self.host.start_turn(QUESTION, session_id="local-2"), "8080")
+        self.assertFalse(self.saved("shop"))
+        with self.told(PLATFORM="local", CHAT_ID="local-1", ID="moved-on"):
+            turn = self.host.start_turn(QUESTION, session_id="moved-on")
+            self.host.end_turn(turn, "8080")
+            self.assertIn("saved", self.host.slash("/cassette status"))
+        self.assertTrue(self.saved("shop"))
+
+    def test_what_stands_in_a_gateways_environment_is_nobodys_session(self) -> None:
+        self.gateway()
+        for variables in (
+            {"ID": "stale"},
+            {"ID": "stale", "CHAT_ID": "local-1"},
+            {"PLATFORM": "local", "CHAT_ID": "x"},
+        ):
+            with self.subTest(variables), self.told(**variables):
+                self.assertIn("does not tell a command its session", self.host.slash("/cassette record shop"))
+
+    def test_a_gateway_that_a_runs_child_started_is_not_tied_to_that_run(self) -> None:
+        self.gateway()
+        host = self.load(SESSION_CASSETTES_RUN="b" * 24)
+        self.assertEqual(host.call(host.start_turn("other words"), "write_file", {}), '{"live": "write_file"}')
+
+    def test_the_words_of_a_run_that_waits_for_its_own_child_are_bound_to_nothing_elsewhere(self) -> None:
+        self.arm(hosting="process")
+        self.wait()
+        turn = self.host.start_turn(QUESTION)
+        self.assertIn("cassette miss", self.host.call(turn, "write_file", {}))
+        self.assertEqual(self.host.ran, [])
+        self.assertFalse(self.claimed())
+        own = self.load(SESSION_CASSETTES_RUN="a" * 24)
+        own.start_turn(QUESTION)
+        self.assertTrue(self.claimed())
+
+    def test_a_session_without_approvals_is_no_replay_and_its_recording_says_so(self) -> None:
+        yolo = {"is_current_session_yolo_enabled": lambda: False, "is_session_yolo_enabled": lambda key: key == "wild"}
+        self.pretend("tools.approval", **yolo)
+        arm = self.arm(hosting="gateway")
+        self.wait()
+        self.host.start_turn(QUESTION, session_id="wild")
+        claim = self.store.read_value(self.store.claim_path(arm.id), parse_claim)
+        self.assertIn("approvals were bypassed", claim.error)
+        hooks.arm_session(self.store, "wild", "recorded")
+        self.host.end_turn(self.host.start_turn("Another?", session_id="wild"), "8080")
+        self.assertIn("approvals were bypassed", " ".join(self.store.read("recorded")[0].warnings))
+
+    def ping(self) -> Any:
+        self.host.slash("/cassette ping 0123456789abcdef")
+        return self.store.read_value(self.store.ping_path("0123456789abcdef"), hooks.parse_ping)
+
+    def test_a_hook_that_took_too_long_is_told_as_long_as_hermes_leaves_it_out(self) -> None:
+        self.assertEqual(self.ping().muted, 0.0)
+        settings = {"plugins": {"hook_callback_timeout": 0.05}}
+        self.arm(hosting="gateway")
+        self.wait()
+        with (
+            mock.patch.object(hooks, "hermes_config", return_value=settings),
+            mock.patch.object(FileLock, "acquire", _acquire_soon),
+            self.store.lock(),
+        ):
+            self.host.start_turn(QUESTION)
+        self.assertAlmostEqual(self.ping().muted, 60.0, delta=2.0)
+
+    def test_plugins_in_a_process_of_their_own_are_refused(self) -> None:
+        with mock.patch.dict(os.environ, {"HERMES_PLUGIN_HOST_PROCESS": "1"}):
+            self.assertIn("plugins.isolation", self.host.slash("/cassette record shop"))
+            self.assertTrue(self.ping().isolated)
+        for value, refused in (("host", True), ("in_process", False), ("", False), (None, False)):
+            settings = {"plugins": {"isolation": value}}
+            with self.subTest(value), mock.patch.object(hooks, "hermes_config", return_value=settings):
+                if refused:
+                    self.assertRaises(CassetteError, hooks.refuse_isolation)
+                else:
+                    hooks.refuse_isolation()
+
+    def test_whatever_a_load_time_out_cuts_a_command_that_answers_has_its_hooks(self) -> None:
+        order: list[str] = []
+
+        class Context(FakeContext):
+            def __getattribute__(self, name: str) -> Any:
+                if name.startswith("register_"):
+                    order.append(name)
+                return super().__getattribute__(name)
+
+        plugin_package.register(Context())
+        self.assertEqual(order[:3], ["register_hook", "register_hook", "register_middleware"])
+        self.assertEqual(order[3:], ["register_command", "register_cli_command"])
 
 
 class Judgement(unittest.TestCase):

@@ -15,7 +15,7 @@ from tests.support import PACKAGE, REPO
 #: Each module may import only what stands before it.
 ORDER = ("cassette_store", "patterns", "snapshot", "synth_search", "middleware", "hooks", "suite", "cli", "__init__")
 #: What Hermes publishes for plugins, and may be imported within a function.
-HOST = {"agent", "gateway", "hermes_cli", "hermes_constants", "hermes_state", "plugins", "pm"}
+HOST = {"agent", "gateway", "hermes_cli", "hermes_constants", "hermes_state", "plugins", "pm", "tools"}
 TOP = {*(f"{name}.py" for name in ORDER if name != "suite"), "plugin.yaml", "README.md", "LICENSE"}
 TOP |= {"tests", "demo", "docs", "reviews"}
 #: Processes are started here only.

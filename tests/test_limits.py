@@ -92,10 +92,7 @@ class Doctor(CliCase):
     def examined(self, gateway: bool) -> list[str]:
         if gateway:
             self.host.ctx.session_cwd = lambda: ""  # type: ignore[attr-defined]
-        with (
-            mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)),
-            mock.patch.object(cli.subprocess, "Popen", side_effect=AssertionError("the gateway was asked")),
-        ):
+        with mock.patch.object(cli.subprocess, "Popen", side_effect=AssertionError("the gateway was asked")):
             status, out, err = self.run_command("doctor")
         self.assertEqual((status, err), (2, ""))
         self.assertIn("which cannot be written to", out)
@@ -127,15 +124,13 @@ class Doctor(CliCase):
     def test_a_file_in_the_folders_place(self) -> None:
         shutil.rmtree(self.store.root)
         self.store.root.write_text("x")
-        with mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)):
-            status, out, _ = self.run_command("doctor")
+        status, out, _ = self.run_command("doctor")
         self.assertEqual((status, out.count("to do: ")), (2, 1), out)
 
     def test_a_folder_that_can_be_written_to_is_left_as_it_was(self) -> None:
         self.keep()
         left = {path.name for path in self.store.root.iterdir()} | {"waiting.lock"}
-        with mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)):
-            status, out, _ = self.run_command("doctor")
+        status, out, _ = self.run_command("doctor")
         self.assertEqual((status, out.splitlines()[-1]), (0, "nothing to do"))
         self.assertEqual({path.name for path in self.store.root.iterdir()}, left)
 
@@ -150,7 +145,6 @@ class Interruptions(CliCase):
         ):
             with (
                 self.subTest(words=words),
-                mock.patch.object(cli, "find_hermes", return_value=("/bin/hermes",)),
                 mock.patch.object(cli, "find_ripgrep", return_value=""),
                 mock.patch.object(cli, "run_process", side_effect=KeyboardInterrupt),
             ):

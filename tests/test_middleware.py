@@ -457,6 +457,36 @@ class Replays(MiddlewareCase):
         self.assertEqual(ledgers[0].calls[0].how, "miss")
 
 
+class WrappedCalls(MiddlewareCase):
+    """`tool_call` around a tool is that tool's call."""
+
+    FORMS: tuple[Any, ...] = (
+        {"name": "read_file", "arguments": {"path": "a.txt"}},
+        {"name": "read_file", "arguments": '{"path": "a.txt"}'},
+        {"calls": [{"name": "read_file", "arguments": {"path": "a.txt"}}]},
+    )
+
+    def test_a_replay_answers_it_as_the_tool_that_it_names(self) -> None:
+        made = self.replay(cassette(Call("read_file", {"path": "a.txt"}, "recorded")))
+        for form in self.FORMS:
+            with self.subTest(form):
+                self.assertEqual(self.host.call(self.turn, "tool_call", form), "recorded")
+        for form in ({"name": "write_file", "arguments": {}}, {"calls": []}, {"name": "read_file"}, None, {"name": 1}):
+            with self.subTest(form):
+                self.assertEqual(self.host.call(self.turn, "tool_call", form), MISS)
+        self.assertEqual(self.host.ran, [])
+        told = [(call.tool, call.how) for call in made.finish("s", "x").calls]
+        self.assertEqual(told[:4], [("read_file", "hit")] * 3 + [("write_file", "miss")])
+        self.assertEqual({how for _, how in told[4:]}, {"miss"})
+
+    def test_a_recording_keeps_it_under_that_name_and_the_host_gets_what_it_sent(self) -> None:
+        made = self.record()
+        for form in self.FORMS:
+            self.host.call(self.turn, "tool_call", form)
+        self.assertEqual([(slot.tool, slot.args) for slot in made.close()], [("read_file", {"path": "a.txt"})] * 3)
+        self.assertEqual([one.args for one in self.host.ran], list(self.FORMS))
+
+
 class RecordedFailures(MiddlewareCase):
     """What could not be read has no text in the snapshot, but it was seen to fail."""
 

@@ -184,11 +184,7 @@ class Commands(CliCase):
             return Child(3, False, NASTY, NASTY, complaint=NASTY)
 
         self.keep(pins=(NASTY_PIN,))
-        with (
-            mock.patch.object(cli, "_run_child", replayed),
-            mock.patch.object(cli, "find_ripgrep", return_value=""),
-            mock.patch.object(cli, "find_hermes", return_value=("hermes",)),
-        ):
+        with mock.patch.object(cli, "_run_child", replayed), mock.patch.object(cli, "find_ripgrep", return_value=""):
             status, out, err = self.run_command("run", "shop")
             self.own(
                 out, *(line for line in out.split("\n") if line.startswith(("reason: ", "result INV", "pins 0/1")))
@@ -213,7 +209,6 @@ class Commands(CliCase):
                 self.subTest(saved=self.saved),
                 mock.patch.object(cli, "_run_child", recorded),
                 mock.patch.object(cli, "find_ripgrep", return_value=""),
-                mock.patch.object(cli, "find_hermes", return_value=("hermes",)),
             ):
                 found, out, err = self.run_command("record", "new", "--query", "where?", "--overwrite")
                 self.assertEqual((found, NASTY in out + err), (status, False))

@@ -16,7 +16,7 @@ from tests.support import load_plugin, temp_folder
 load_plugin()
 from session_cassettes.cassette_store import Call, Recorder, Snapshot, SnapshotFile  # noqa: E402
 from session_cassettes.snapshot import IgnoreRules, Workspace  # noqa: E402
-from session_cassettes.synth_search import Miss, Synthesizer, coerce_args, learn  # noqa: E402
+from session_cassettes.synth_search import Miss, Synthesizer, coerce_args, learn, learn_shapes  # noqa: E402
 
 Case = dict[str, dict[str, Any]]
 
@@ -490,6 +490,50 @@ class CoerceTest(unittest.TestCase):
     def test_other_tools_keep_their_arguments(self) -> None:
         args = {"query": "x", "limit": "5"}
         self.assertEqual(coerce_args("web_search", args), args)
+
+
+class NewerHermesTest(unittest.TestCase):
+    """From 0.23 on an answer has a form that the recording shows, or one that every version has."""
+
+    def made(self, *recorded: Call, hermes: str = "0.23.2") -> Any:
+        return synthesizer(hermes, learned={"rg_major": 13, "shapes": learn_shapes(recorded)})
+
+    def test_a_read_needs_a_recorded_read_of_its_form(self) -> None:
+        whole = {"path": "server/auth.py"}
+        older = synthesizer("0.22.2")
+        for recorded, wanted, shown in (
+            ((), whole, False),
+            (({"path": "server/main.py"},), whole, True),
+            (({"path": "server/main.py"},), {**whole, "limit": 1}, False),
+            (({"path": "server/main.py", "limit": 1},), {**whole, "limit": 1}, True),
+            (({"path": "server/main.py", "limit": 1},), whole, False),
+        ):
+            with self.subTest(recorded=recorded, wanted=wanted):
+                calls = [Call("read_file", args, older.answer("read_file", args)) for args in recorded]
+                if shown:
+                    self.assertEqual(self.made(*calls).answer("read_file", wanted), older.answer("read_file", wanted))
+                else:
+                    with self.assertRaisesRegex(Miss, "no recorded result shows it"):
+                        self.made(*calls).answer("read_file", wanted)
+                self.made(*calls, hermes="0.22.9").answer("read_file", wanted)
+
+    def test_a_recorded_read_in_another_form_teaches_only_that_one(self) -> None:
+        other = Call("read_file", {"path": "x"}, '{"content": "1|x", "total_lines": 1, "next_offset": 2}')
+        with self.assertRaises(Miss):
+            self.made(other).answer("read_file", {"path": "server/auth.py"})
+
+    def test_searches_are_answered_in_the_forms_that_every_version_has(self) -> None:
+        made, older = self.made(), synthesizer("0.22.2")
+        for args in (
+            {"pattern": "def"},
+            {"pattern": "*.py", "target": "files"},
+            {"pattern": "def", "output_mode": "count"},
+            {"pattern": "def", "output_mode": "files_only"},
+        ):
+            with self.subTest(args):
+                self.assertEqual(made.answer("search_files", args), older.answer("search_files", args))
+        with self.assertRaises(Miss):
+            made.answer("search_files", {"pattern": "(auth"})  # the words of an error
 
 
 class LearnTest(unittest.TestCase):

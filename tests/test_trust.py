@@ -5,6 +5,10 @@ from __future__ import annotations
 import unittest
 
 from tests.lanes.case import lane_suite
+from tests.lanes.gateway_case import LANE
+from tests.lanes.gateway_door import GatewayDoor
+from tests.lanes.gateway_points import GatewayPoints
+from tests.lanes.gateway_runs import GatewayRuns
 from tests.lanes.trust_faults import Children, FaultsAtEveryStep, FaultsOfTheWorld, LyingHermes
 from tests.lanes.trust_hosts import GatewayHost
 from tests.lanes.trust_real import ReplayFromOutside, TraceReading
@@ -14,5 +18,7 @@ def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: 
     suite = unittest.TestSuite()
     for case in (FaultsAtEveryStep, FaultsOfTheWorld, LyingHermes, Children, TraceReading):
         suite.addTests(loader.loadTestsFromTestCase(case))
-    suite.addTests(lane_suite(loader, ReplayFromOutside, GatewayHost))
+    suite.addTests(lane_suite(loader, ReplayFromOutside))
+    suite.addTests(lane_suite(loader, GatewayHost, only="0.19.0"))  # its TUI gateway
+    suite.addTests(lane_suite(loader, GatewayDoor, GatewayRuns, GatewayPoints, only=LANE))
     return suite

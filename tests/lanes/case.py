@@ -97,14 +97,14 @@ def copy_shop(folder: Path) -> Path:
     return folder
 
 
-def lane_suite(loader: unittest.TestLoader, *cases: type[LaneCase]) -> unittest.TestSuite:
-    """Return the tests of these classes once for every lane.
+def lane_suite(loader: unittest.TestLoader, *cases: type[LaneCase], only: str = "") -> unittest.TestSuite:
+    """Return the tests of these classes once for every lane, or for one lane only.
 
     A test module hands it on: `def load_tests(loader, tests, pattern): return
     lane_suite(loader, RecordingInHermes, ...)`.
     """
     suite = unittest.TestSuite()
-    for version in lanes():
+    for version in (one for one in lanes() if only in ("", one)):
         for case in cases:
             name = f"{case.__name__}[{version}]"
             one = type(name, (case,), {"version": version, "__module__": case.__module__, "__qualname__": name})

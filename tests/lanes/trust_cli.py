@@ -1,4 +1,4 @@
-"""Runs `hermes cassette ...` with a context that has `session_cwd`, as Hermes 0.23 gives one.
+"""Runs `hermes cassette ...` as the `hermes` on PATH would: as 0.23, with a context that has `session_cwd`, or as 0.22.
 
 The plugin of the home is loaded the way Hermes loads it, and its command line
 runs in this process: with the Python of a lane it meets Hermes's own modules,
@@ -8,10 +8,13 @@ with any other none.
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
@@ -46,7 +49,14 @@ def main() -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    ctx = Context(gateway=os.environ.get("TRUST_HOST") == "gateway")
+    gateway = os.environ.get("TRUST_HOST") == "gateway"
+    ctx = Context(gateway)
+    try:
+        hermes = importlib.import_module("hermes_cli")
+    except ImportError:
+        hermes = sys.modules["hermes_cli"] = ModuleType("hermes_cli")
+    setattr(hermes, "__version__", "0.23.1" if gateway else "0.22.2")
+    sys.argv[0] = shutil.which("hermes") or sys.argv[0]
     module.register(ctx)
     trust_fault.install("cli")  # what it does at load depends on what earlier faults have left
     setup, handler = ctx.commands["cassette"]

@@ -221,7 +221,7 @@ class FaultsOfTheWorld(FaultCase):
                 ("arm.json@start", "no session claimed the run"),
                 ("claims/*.json@turn", "no session claimed the run"),
                 ("claims/*.json@end", "no session claimed the run"),
-                ("ledgers/*.json@end", "left no ledger"),
+                ("ledgers/*.json@end", "left no record of its tool calls"),
                 ("cassettes/*.json@start", "failed to load"),
             ):
                 with self.subTest(kind=kind, vanish=vanish):
@@ -402,7 +402,7 @@ class Children(FaultCase):
             code, out = self.run_port("--json")
             self.assertEqual(code, 4, out)
             printed = self.printed(text)
-            self.assertEqual(printed, ["chat", "-Q", f"--query={text}"])
+            self.assertEqual(printed, ["chat", "-Q", f"--query={text}", f"--in={self.root / 'work'}"])
         keep_cassette(_Home(self.home), "port", "x" * 200_000, self.root / "work", "0.19.0")
         if sys.platform == "linux":
             code, out = self.run_port()

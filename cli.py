@@ -39,14 +39,9 @@ from .cassette_store import (
     RecordingState,
     Store,
     Verdict,
-    because,
     check_name,
     check_pin,
-    doubts,
-    exit_words,
-    grade,
     hermes_release,
-    other_model,
     parse_arm,
     parse_cassette,
     parse_claim,
@@ -72,7 +67,6 @@ from .hooks import (
     find_hermes,
     find_ripgrep,
     hermes_version,
-    hook_words,
     hosting_signs,
     own_launcher,
     parse_ping,
@@ -81,10 +75,10 @@ from .hooks import (
     same_answer,
     sessions_told,
     hermes_config,
-    yolo_set,
 )
+from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.rendering import nearest, pin_holds_rendered, rendered
-from .snapshot import hermes_redactor
+from .middleware import because, doubts, exit_words, grade, other_model
 
 __all__ = [
     "Command",
@@ -866,27 +860,16 @@ def _examine(plugin: Plugin, live: bool, screen: Screen) -> tuple[list[str], lis
         f"plugin     session-cassettes {facts.plugin}, code {facts.fingerprint[:12]}",
         f"hermes     {facts.hermes or 'unknown version'}, Python {sys.version.split()[0]} on {sys.platform}",
     ]
-    launcher, fault = _tried(lambda: find_hermes(sys.argv[0]))
+    launcher, fault = tried(lambda: find_hermes(sys.argv[0]))
     told.append(f"launcher   {quote(launcher) if launcher else 'missing'}")
     todo = [fault] if fault else []
-    _, unwritable = _tried(lambda: (store.prepare(), store.check_writable()))
+    _, unwritable = tried(lambda: (store.prepare(), store.check_writable()))
     if launcher:
         hosts, more = _examine_host(plugin, store, launcher, live and not unwritable, bool(unwritable), screen)
         told, todo = told + hosts, todo + more
-    _, fault = _tried(lambda: refuse_foreign_runtime(None, hermes_config()))
-    told.append(f"runtime    runs its tools {'elsewhere' if fault else 'in Hermes, where a replay answers them'}")
-    todo += [fault] if fault else []
-    if plugin.before:
-        told.append(f"before     {_told_before(plugin.before)}")
-    _, fault = _tried(refuse_isolation)
-    told.append(f"plugins    run {'in a process of their own' if fault else 'where the tools are'}; {hook_words()}")
-    todo += [fault] if fault else []
-    redaction = "available" if hermes_redactor() is not None else "missing: recordings keep no snapshot"
-    told.append(f"redaction  {redaction}")
-    if yolo_set(os.environ):
-        told.append("approvals  HERMES_YOLO_MODE is set here; a replay's session goes without it")
-    stored, more = _examine_store(store, unwritable)
-    return told + stored, list(dict.fromkeys(todo + more))
+    here, more = examine_hermes(plugin, _told_before(plugin.before) if plugin.before else "")
+    stored, last = examine_store(store, unwritable, lambda: _age(store))
+    return [*told, *here, *stored], list(dict.fromkeys([*todo, *more, *last]))
 
 
 def _examine_host(
@@ -907,7 +890,7 @@ def _examine_host(
         return [*told, "sessions   hosted nobody knows where"], [
             "run hermes cassette doctor --live, which asks a model"
         ]
-    hosting, fault = _tried(lambda: _ask_host(plugin, store, launcher, os.getcwd()))
+    hosting, fault = tried(lambda: _ask_host(plugin, store, launcher, os.getcwd()))
     if fault or hosting == "process":
         where = "gateway    cannot host a run" if fault else "sessions   hosted in the process of hermes chat itself"
         return [*told, where], [fault] if fault else []
@@ -944,45 +927,17 @@ def _examine_turn(plugin: Plugin, store: Store, launcher: tuple[str, ...], scree
         cassette_timeout=PING_TIMEOUT * 5, cassette_model=None, cassette_provider=None, cassette_skills=[]
     )
     arm = _new_arm(plugin, "run", _NO_CASSETTE, request, os.getcwd(), options)
-    evidence, fault = _tried(lambda: _replay(Launch(plugin, store, arm, launcher, options, os.getcwd(), screen)))
+    evidence, fault = tried(lambda: _replay(Launch(plugin, store, arm, launcher, options, os.getcwd(), screen)))
     if fault:
         return str(fault)
-    child, claim, ledger, faults = evidence
+    child, claim, ledger, unreadable, _ = evidence
     same = same_answer(child.printed, ledger.answer if ledger else "")
     expected = claim.error if claim else ""
-    return next((why for why in [*doubts(arm, ledger, claim, child, same), *faults] if why != expected), "")
+    return next((why for why in doubts(arm, ledger, claim, child, same, unreadable) if why != expected), "")
 
 
 #: A cassette that never is: a turn that is bound to it gets misses only.
 _NO_CASSETTE = "doctor--live"
-
-
-def _tried(check: Callable[[], Any]) -> tuple[Any, str]:
-    try:
-        return check(), ""
-    except CassetteError as error:
-        return None, str(error)
-
-
-def _examine_store(store: Store, unwritable: str) -> tuple[list[str], list[str]]:
-    """What the data folder holds.  :param unwritable: why it cannot be written to, or ""."""
-    told = [f"data       {store.root}{', which cannot be written to' if unwritable else ''}"]
-    todo = [unwritable] if unwritable else []
-    names, fault = _tried(store.names)
-    names, todo = names or [], todo or [fault] * bool(fault)
-    broken = [fault for name in names if (fault := _tried(partial(store.read, name))[1])]
-    told.append(f"cassettes  {len(names)}, {len(broken)} broken")
-    todo += broken
-    if unwritable:  # its lock cannot be tried
-        return told, todo
-    slot = store.waiting()
-    if slot.try_acquire():
-        slot.release()
-        stale = store.arm_path.exists()
-        told.append("waiting    no run" + (", one arm of a dead run (the next run clears it)" if stale else ""))
-    else:
-        told.append(f"waiting    a run{_age(store)}")
-    return told, todo
 
 
 # --- arms --------------------------------------------------------------------------------

@@ -30,8 +30,6 @@ from .cassette_store import (
     Call,
     Cassette,
     CassetteError,
-    because,
-    shown,
     Claim,
     Facts,
     Fields,
@@ -45,8 +43,6 @@ from .cassette_store import (
     check_name,
     has_surrogate,
     hermes_release,
-    other_model,
-    out_of_steps,
     parse_arm,
     parse_claim,
     parse_facts,
@@ -56,17 +52,19 @@ from .cassette_store import (
     to_json,
     write_atomically,
 )
-from .middleware import Bindings, Recording, Replay, LiveCall
-from .snapshot import (
-    KeepRules,
-    NotKept,
-    SkipReason,
-    Workspace,
-    hermes_redactor,
-    leading_json,
-    secret_contents,
-    take_snapshot,
+from .middleware import (
+    Bindings,
+    LiveCall,
+    Recording,
+    Replay,
+    because,
+    judge_calls,
+    listed,
+    other_model,
+    out_of_steps,
+    remarks,
 )
+from .snapshot import SkipReason, Workspace, hermes_redactor, take_snapshot
 from .synth_search import learn_search
 
 __all__ = [
@@ -91,13 +89,11 @@ __all__ = [
     "hermes_version",
     "hook_words",
     "hosting_signs",
-    "judge_calls",
     "make_cassette",
     "own_launcher",
     "parse_ping",
     "plugin_facts",
     "refuse_foreign_runtime",
-    "remarks",
     "replay_workspace",
     "refuse_isolation",
     "same_answer",
@@ -1580,121 +1576,6 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
     )
 
 
-def judge_calls(slots: Sequence[LiveCall], elsewhere: Sequence[str] = ()) -> tuple[list[Call], list[str], list[str]]:
-    """Split a turn's calls into those kept, the names of the others, and warnings.
-
-    :param elsewhere: the tools of calls that something else answered; what a
-        terminal of theirs changed is not known, so no terminal's result is kept then.
-    """
-    calls: list[Call] = []
-    not_kept: list[str] = []
-    reasons: dict[str, list[str]] = {}
-    rules = KeepRules(windows=sys.platform == "win32")
-    for tool in elsewhere:
-        rules.pass_over(tool)
-    for slot in slots:
-        why = _why_not(slot, rules)
-        if why is None:
-            calls.append(Call(slot.tool, slot.args, slot.result))
-        else:
-            not_kept.append(slot.tool[:_NAME_LENGTH])
-            reasons.setdefault(why, []).append(slot.tool)
-    if elsewhere:
-        not_kept += elsewhere
-        reasons["it was answered by something else"] = list(elsewhere)
-    warnings = [f"{_listed(tools)}: {why}" for why, tools in reasons.items()]
-    if not_kept:
-        plural = "s were" if len(not_kept) > 1 else " was"
-        warnings.insert(0, f"{len(not_kept)} tool call{plural} not kept: this cassette may not replay cleanly")
-    return calls, not_kept, warnings
-
-
-def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
-    """Say why a call is not kept, and tell the rules of it either way."""
-    if not slot.done:
-        why = NotKept.RAISED if slot.failed else NotKept.NO_RESULT
-    elif not isinstance(slot.args, dict) or not (slot.plain or _is_json(slot.args)):
-        why = NotKept.NO_ARGUMENTS
-    else:
-        return rules.judge(slot.tool, slot.args, slot.result)
-    rules.pass_over(slot.tool)
-    return why
-
-
-#: Names that a warning lists, and characters of each and of a tool's name that are kept.
-_NAMES, _NAME_LENGTH = 10, 100
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names in the order of their first use, those used more than once with their number."""
-    counts = Counter(shown(name, _NAME_LENGTH) for name in names)
-    told = [name if count == 1 else f"{name} ({count})" for name, count in counts.items()]
-    more = len(told) - _NAMES
-    return ", ".join(told[:_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-# --- what a person should know of the results that are kept --------------------------------
-
-_FAILING = ('"error"', '"success"', '"status"', '"approval_pending"')
-_WEB_TOOLS = ("web_search", "web_extract")
-#: What Hermes answers in place of a command's output that needs a person's yes.
-_APPROVAL = ("pending_approval", "approval_required", "blocked", "denied")
-#: How the system and the usual clients word that a host could not be reached.
-_NETWORK = (
-    r"(?i)\b(?:connection (?:refused|reset|aborted|timed out|error)|(?:network|host) is unreachable|no route to host"
-    r"|could not resolve|name or service not known|temporary failure in name resolution|getaddrinfo"
-    r"|max retries exceeded|(?:connect|read|request) ?timeout|operation timed out|too many requests"
-    r"|service unavailable|bad gateway|(?:ssl|tls) (?:error|handshake))"
-)
-
-
-def remarks(calls: Sequence[Call]) -> list[str]:
-    """Say what the kept calls of a recording should be known for, a line each."""
-    found: dict[str, list[str]] = {}
-    for call in calls:
-        if why := failure(call):
-            found.setdefault(why, []).append(call.tool)
-    lines = [f"{_listed(tools)}: {why}, which every replay gives again" for why, tools in found.items()]
-    if names := list(dict.fromkeys(name for call in calls for name in secret_contents(call))):
-        files = f"{len(names)} file{'s' * (len(names) > 1)} with {'' if len(names) > 1 else 'a '}secret-looking"
-        lines.append(f"rows of {files} name{'s' * (len(names) > 1)} are in the results: {_listed(names)}")
-    if not calls:
-        lines.append("no tool call was kept: a replay has nothing to answer with")
-    return lines
-
-
-def failure(call: Call) -> str:
-    """Say that a call's result is an error of the network or of an approval; "" when it is none."""
-    if isinstance(call.result, str) and not any(word in call.result for word in _FAILING):
-        return ""  # decoding it costs several times as much
-    value = leading_json(call.result) if isinstance(call.result, str) else call.result
-    if not isinstance(value, Mapping):
-        return ""
-    told = shown(value.get("error") or "", _NAME_LENGTH)
-    said = f" ({told})" if told else ""
-    if value.get("approval_pending") is True or str(value.get("status") or "").lower() in _APPROVAL:
-        return f"the result is a command that was not approved{said}"
-    if call.tool in _WEB_TOOLS:
-        if value.get("success") is False or told:
-            return f"the result is a failure{said}"
-        found = value.get("results")
-        pages = found if isinstance(found, list) else []
-        failed = [page for page in pages if isinstance(page, Mapping) and page.get("error")]
-        return f"{len(failed)} of {len(pages)} pages in the result could not be fetched" if failed else ""
-    return f"the result is an error of the network{said}" if re.search(_NETWORK, told) else ""
-
-
-_write_json = json.JSONEncoder(allow_nan=False).encode
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        _write_json(value)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
 def _snapshot(calls: Sequence[Call], workspace: Workspace) -> tuple[Snapshot, list[str]]:
     """Take the snapshot, and say what a person should know of it."""
     redact, faults = hermes_redactor(), []
@@ -1705,7 +1586,7 @@ def _snapshot(calls: Sequence[Call], workspace: Workspace) -> tuple[Snapshot, li
     if late := taken.skipped.get(SkipReason.LATE):
         faults.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
     if slow := [path for path, why in taken.skipped_paths.items() if why == SkipReason.REDACTION_SLOW]:
-        faults.append(f"not in the snapshot, since Hermes's redaction could take minutes over it: {_listed(slow)}")
+        faults.append(f"not in the snapshot, since Hermes's redaction could take minutes over it: {listed(slow)}")
     return taken, faults
 
 

@@ -1,4 +1,5 @@
-"""Stands between the model and every tool: passes through, records, or replays.
+"""Stands between the model and every tool: passes through, records, or replays;
+and says what is kept of a recording, and what a replay is worth.
 
 Hermes runs the real tool when a middleware callback raises before `next_call`,
 so nothing here may raise before it, and a replayed call never sees it at all:
@@ -12,27 +13,43 @@ import copy
 import itertools
 import json
 import re
+import sys
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
     CALL_LIMIT,
+    HOWS,
     REPLAY_LIMIT,
     Answered,
     Arm,
     Call,
     Cassette,
+    Child,
+    Claim,
     Facts,
     Ledger,
+    PinResult,
     Recorder,
     Snapshot,
+    Verdict,
     hermes_release,
     plain_copy,
+    shown,
 )
-from .snapshot import FOREGROUND_SECONDS, Word, Workspace, leading_json, split_command
+from .snapshot import (
+    FOREGROUND_SECONDS,
+    KeepRules,
+    NotKept,
+    Word,
+    Workspace,
+    leading_json,
+    secret_contents,
+    split_command,
+)
 from .synth_search import Miss, Synthesizer, coerce_args, learn, learn_shapes
 
 #: What the model sees for a call that the cassette cannot answer.  It is no
@@ -153,6 +170,124 @@ class Recording:
         """End the recording: calls that return later are no part of it."""
         self._closed = True
         return list(self.slots)
+
+
+# --- what is kept of a recording ---------------------------------------------------
+
+
+def judge_calls(slots: Sequence[LiveCall], elsewhere: Sequence[str] = ()) -> tuple[list[Call], list[str], list[str]]:
+    """Split a turn's calls into those kept, the names of the others, and warnings.
+
+    :param elsewhere: the tools of calls that something else answered; what a
+        terminal of theirs changed is not known, so no terminal's result is kept then.
+    """
+    calls: list[Call] = []
+    not_kept: list[str] = []
+    reasons: dict[str, list[str]] = {}
+    rules = KeepRules(windows=sys.platform == "win32")
+    for tool in elsewhere:
+        rules.pass_over(tool)
+    for slot in slots:
+        why = _why_not(slot, rules)
+        if why is None:
+            calls.append(Call(slot.tool, slot.args, slot.result))
+        else:
+            not_kept.append(slot.tool[:_NAME_LENGTH])
+            reasons.setdefault(why, []).append(slot.tool)
+    if elsewhere:
+        not_kept += elsewhere
+        reasons["it was answered by something else"] = list(elsewhere)
+    warnings = [f"{listed(tools)}: {why}" for why, tools in reasons.items()]
+    if not_kept:
+        plural = "s were" if len(not_kept) > 1 else " was"
+        warnings.insert(0, f"{len(not_kept)} tool call{plural} not kept: this cassette may not replay cleanly")
+    return calls, not_kept, warnings
+
+
+def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
+    """Say why a call is not kept, and tell the rules of it either way."""
+    if not slot.done:
+        why = NotKept.RAISED if slot.failed else NotKept.NO_RESULT
+    elif not isinstance(slot.args, dict) or not (slot.plain or _is_json(slot.args)):
+        why = NotKept.NO_ARGUMENTS
+    else:
+        return rules.judge(slot.tool, slot.args, slot.result)
+    rules.pass_over(slot.tool)
+    return why
+
+
+#: Names that a warning lists, and characters of each and of a tool's name that are kept.
+_NAMES, _NAME_LENGTH = 10, 100
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in the order of their first use, those used more than once with their number."""
+    counts = Counter(shown(name, _NAME_LENGTH) for name in names)
+    told = [name if count == 1 else f"{name} ({count})" for name, count in counts.items()]
+    more = len(told) - _NAMES
+    return ", ".join(told[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+# --- what a person should know of the results that are kept --------------------------------
+
+_FAILING = ('"error"', '"success"', '"status"', '"approval_pending"')
+_WEB_TOOLS = ("web_search", "web_extract")
+#: What Hermes answers in place of a command's output that needs a person's yes.
+_APPROVAL = ("pending_approval", "approval_required", "blocked", "denied")
+#: How the system and the usual clients word that a host could not be reached.
+_NETWORK = (
+    r"(?i)\b(?:connection (?:refused|reset|aborted|timed out|error)|(?:network|host) is unreachable|no route to host"
+    r"|could not resolve|name or service not known|temporary failure in name resolution|getaddrinfo"
+    r"|max retries exceeded|(?:connect|read|request) ?timeout|operation timed out|too many requests"
+    r"|service unavailable|bad gateway|(?:ssl|tls) (?:error|handshake))"
+)
+
+
+def remarks(calls: Sequence[Call]) -> list[str]:
+    """Say what the kept calls of a recording should be known for, a line each."""
+    found: dict[str, list[str]] = {}
+    for call in calls:
+        if why := _failure(call):
+            found.setdefault(why, []).append(call.tool)
+    lines = [f"{listed(tools)}: {why}, which every replay gives again" for why, tools in found.items()]
+    if names := list(dict.fromkeys(name for call in calls for name in secret_contents(call))):
+        files = f"{len(names)} file{'s' * (len(names) > 1)} with {'' if len(names) > 1 else 'a '}secret-looking"
+        lines.append(f"rows of {files} name{'s' * (len(names) > 1)} are in the results: {listed(names)}")
+    if not calls:
+        lines.append("no tool call was kept: a replay has nothing to answer with")
+    return lines
+
+
+def _failure(call: Call) -> str:
+    """Say that a call's result is an error of the network or of an approval; "" when it is none."""
+    if isinstance(call.result, str) and not any(word in call.result for word in _FAILING):
+        return ""  # decoding it costs several times as much
+    value = leading_json(call.result) if isinstance(call.result, str) else call.result
+    if not isinstance(value, Mapping):
+        return ""
+    told = shown(value.get("error") or "", _NAME_LENGTH)
+    said = f" ({told})" if told else ""
+    if value.get("approval_pending") is True or str(value.get("status") or "").lower() in _APPROVAL:
+        return f"the result is a command that was not approved{said}"
+    if call.tool in _WEB_TOOLS:
+        if value.get("success") is False or told:
+            return f"the result is a failure{said}"
+        found = value.get("results")
+        pages = found if isinstance(found, list) else []
+        failed = [page for page in pages if isinstance(page, Mapping) and page.get("error")]
+        return f"{len(failed)} of {len(pages)} pages in the result could not be fetched" if failed else ""
+    return f"the result is an error of the network{said}" if re.search(_NETWORK, told) else ""
+
+
+_write_json = json.JSONEncoder(allow_nan=False).encode
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        _write_json(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 # --- a call within a call ----------------------------------------------------------
@@ -907,3 +1042,236 @@ class Bindings:
         """Forget a finished replay; its session stays closed."""
         with self._lock:
             self._replays.pop(turn, None)
+
+
+# --- grading: what a replay is worth ----------------------------------------------------
+
+
+def grade(pins: Sequence[PinResult], recorded: int, ledger: Ledger | None, reasons: Sequence[str]) -> Verdict:
+    """Turn a run's evidence into its verdict.  Pure: no disk, no clock.
+
+    `reasons` are the causes that make the run INVALID, found by `doubts`; with
+    any of them the pins are still shown, but never decide.  What is neither a
+    hit nor synthesized counts as a miss.
+
+    :param pins: each pin of the cassette, in order.
+    :param recorded: how many calls the cassette holds.
+    """
+    calls = ledger.calls if ledger else ()
+    misses = tuple(call for call in calls if call.how not in ("hit", "synthesized"))
+    if ledger is None and not reasons:
+        reasons = [because("no ledger")]
+    if reasons:
+        result = "INVALID"
+    elif not pins or not all(one.ok for one in pins):
+        result = "FAIL"
+    elif misses:
+        result = "DIVERGED"
+    else:
+        result = "PASS"
+    path = describe_path(calls, recorded) if ledger else "not known"
+    return Verdict(result, tuple(reasons), tuple(pins), path, misses)
+
+
+def describe_path(calls: Sequence[Answered], recorded: int) -> str:
+    """Say in a line how a replay's calls compare with the recording's."""
+    counts = [sum(call.how == how for call in calls) for how in HOWS]
+    total = f"{len(calls)} call{'' if len(calls) == 1 else 's'}"
+    tally = f"{counts[0]} hit, {counts[1]} synthesized, {counts[2]} miss"
+    return f"{total}: {tally}; {_compare(calls, recorded)}"
+
+
+def _compare(calls: Sequence[Answered], recorded: int) -> str:
+    order = [call.recorded for call in calls if call.how == "hit" and call.recorded is not None]
+    if not calls:
+        return "no call: nothing of the tape was read"
+    if not order:
+        return "no recorded call reused"
+    if order == list(range(recorded)) and len(order) == len(calls):
+        return f"the recording's own path ({recorded} recorded)"
+    how = "in order" if order == sorted(order) else "in another order"
+    return f"subset of recording, {how} ({recorded} recorded)"
+
+
+#: Every reason that can make a run INVALID, in the reader's words.  The README
+#: has a table that tells what to do about each.
+REASONS = {
+    "nothing ran": "the session could not be started",
+    "out of time": "the session did not end in time and was stopped",
+    "exit status": "hermes chat exited with status {status}{said}",
+    "unclaimed process": "no session claimed the run: unless the plugin was loaded there, in which case no tool ran, its"
+    " request ran live, with real tools; see hermes cassette doctor",
+    "unclaimed gateway": "no session claimed the run: its request may have run live, with real tools;"
+    " see hermes cassette doctor",
+    "still waiting": "the request was still waiting for a session after one had answered it",
+    "other run": "the session that answered belongs to another run",
+    "other code": "the session ran other plugin code than this command's",
+    "unknown code": "this command does not know which plugin code it is",
+    "yolo": "HERMES_YOLO_MODE was set where the session ran",
+    "yolo changed": "HERMES_YOLO_MODE changed during the turn",
+    "yolo session": "approvals were bypassed in the session that ran it (yolo)",
+    "cassette changed": "the cassette changed between the command and its session",
+    "cassette failed": "the cassette failed to load: {error}",
+    "untrusted": "what the session left for this command cannot be trusted: {error}",
+    "no ledger": "the session left no record of its tool calls: its turn did not end with an answer",
+    "unfinished": "the record of the tool calls is unfinished: the turn did not end with an answer",
+    "two turns": "what the session said at the turn's start and at its end is not about the same turn",
+    "other model": "the turn was answered by {answered}, not by {asked}",
+    "foreign call": "a tool call was answered by something else: {tools}",
+    "out of steps": "the turn stopped at its limit of {steps}",
+    "live": "{count} of the turn ran live before the replay took over",
+    "cut short": "the turn made more than {limit:,} tool calls: the list of calls was cut short",
+    "evicted": "more than {limit} unfinished replays were in memory: this one's cassette was let go",
+    "odd call": "a tool call is listed that was neither answered nor missed",
+    "internal": "internal error: {error}",
+    "no answer": "no final answer was captured",
+    "other answer": "hermes chat printed another answer than the one that the replayed turn gave",
+    "no session": "the record of the tool calls names no session",
+    "no id printed": "hermes chat printed no session id",
+    "other session": "hermes chat printed session {printed}, but session {replayed} was replayed",
+    "slow pin": 'the pin "{pin}" could not be tried in {seconds:g} s on this answer',
+    "no pin child": "the pins that are regular expressions could not be tried ({error})",
+}
+
+
+def because(key: str, **facts: object) -> str:
+    """One of `REASONS`, with its facts."""
+    return REASONS[key].format_map(facts)
+
+
+def doubts(
+    arm: Arm,
+    ledger: Ledger | None,
+    claim: Claim | None,
+    child: Child,
+    same_answer: bool,
+    unreadable: Sequence[str] = (),
+    asked: str = "",
+) -> list[str]:
+    """List every reason why a run cannot be trusted to have been a replay of this cassette by this model.
+
+    One cause is one reason: what only follows from another is left out.
+
+    :param same_answer: what the child printed is the claimed turn's answer.
+    :param unreadable: reasons why a claim or ledger that is there is None here.
+    :param asked: the model that was asked for, as the host calls it; "" if none was.
+    """
+    at_limit = ledger is not None and ledger.steps and child.code == 1  # 0.22 exits with 1 for such a turn
+    ended_early = [] if at_limit else _child_doubts(child)
+    found = [*ended_early, *unreadable]
+    if claim is None:
+        return found if unreadable else [*found, because(f"unclaimed {arm.hosting}")]
+    found += _claim_doubts(arm, claim)
+    if ledger is None:
+        return found or [because("no ledger")]
+    found += _ledger_doubts(claim, ledger)
+    found += _turn_doubts(ledger, asked)
+    if not ended_early:
+        found += _match_doubts(ledger, child, same_answer)
+    elif child.session and child.session not in ledger.sessions:
+        found.append(because("other session", printed=child.session, replayed="".join(ledger.sessions[-1:])))
+    return list(dict.fromkeys(found))
+
+
+def _child_doubts(child: Child) -> list[str]:
+    if child.timed_out:
+        return [because("out of time")]
+    if child.code is None:
+        return [because("nothing ran")]
+    if child.code != 0:
+        said = f": {child.complaint}" if child.complaint else ""
+        return [because("exit status", status=exit_words(child.code), said=said)]
+    return []
+
+
+#: What `hermes chat -Q` means by its exit status.
+_EXITS = {
+    1: "the turn failed or did not finish",
+    2: "it refused its command line",
+    3: "it waits for a person, who has to approve or to answer something",
+    130: "it was interrupted",
+}
+
+
+def exit_words(code: int | None) -> str:
+    """An exit status of `hermes chat`, with what it means."""
+    return f"{code} ({_EXITS[code]})" if code in _EXITS else str(code)
+
+
+def _claim_doubts(arm: Arm, claim: Claim) -> list[str]:
+    found = []
+    if claim.error:
+        found.append(claim.error)
+    if claim.arm != arm.id:
+        found.append(because("other run"))
+    if (claim.facts.plugin, claim.facts.fingerprint) != (arm.plugin, arm.fingerprint):
+        found.append(because("other code"))
+    if not arm.fingerprint:
+        found.append(because("unknown code"))
+    if claim.facts.yolo:
+        found.append(because("yolo"))
+    return found
+
+
+def _ledger_doubts(claim: Claim, ledger: Ledger) -> list[str]:
+    found = []
+    if not any(ledger.sessions):
+        found.append(because("no session"))
+    elif _turn_of(ledger) != _turn_of(claim) or claim.session not in ledger.sessions:
+        found.append(because("two turns"))
+    if not ledger.finished:
+        found.append(because("unfinished"))
+    if ledger.live:
+        found.append(because("live", count=f"{ledger.live} tool call{'s' * (ledger.live > 1)}"))
+    if ledger.truncated:
+        found.append(because("cut short", limit=CALL_LIMIT))
+    if ledger.evicted:
+        found.append(because("evicted", limit=REPLAY_LIMIT))
+    if any(call.how not in HOWS for call in ledger.calls):
+        found.append(because("odd call"))
+    told = (claim.error, REASONS["yolo changed"], REASONS["yolo session"])  # in words of their own
+    found += [error if error in told else because("internal", error=error) for error in ledger.errors]
+    return found
+
+
+def _turn_doubts(ledger: Ledger, asked: str) -> list[str]:
+    """What the turn's end shows: another model, another answerer, an answer that is none."""
+    found = []
+    answered = ledger.models or (ledger.model,)
+    if asked and set(answered) != {asked}:
+        found.append(other_model(answered, asked))
+    if ledger.foreign and not (ledger.live or ledger.truncated):  # those two say why calls are not listed
+        found.append(because("foreign call", tools=", ".join(dict.fromkeys(ledger.foreign))))
+    if ledger.steps:
+        found.append(out_of_steps(ledger.steps))
+    return found
+
+
+def other_model(answered: Sequence[str], asked: str) -> str:
+    """The reason that names the models that answered, and the one that should have."""
+    alone = " alone" if asked in answered else ""
+    return because("other model", answered=" and ".join(dict.fromkeys(answered)), asked=asked + alone)
+
+
+def out_of_steps(steps: int) -> str:
+    """The reason that names the limit at which a turn stopped."""
+    return because("out of steps", steps=f"{steps} step{'s' * (steps != 1)}")
+
+
+def _turn_of(value: Ledger | Claim) -> tuple[Any, ...]:
+    return value.arm, value.turn, value.model, value.facts
+
+
+def _match_doubts(ledger: Ledger, child: Child, same_answer: bool) -> list[str]:
+    found = []
+    if not ledger.finished:
+        pass  # that is the reason, and there is no answer because of it
+    elif not ledger.answer.strip():
+        found += [because("no answer")] * (not ledger.steps)  # at its limit a turn may have no last word
+    elif not same_answer:
+        found.append(because("other answer"))
+    if not child.session:
+        found.append(because("no id printed"))
+    elif any(ledger.sessions) and child.session not in ledger.sessions:
+        found.append(because("other session", printed=child.session, replayed=ledger.sessions[-1]))
+    return found

@@ -16,7 +16,7 @@ from tests.support import FakeHost, be_hermes, load_plugin, temp_folder
 
 plugin_package = load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
-from session_cassettes.cassette_store import (  # noqa: E402
+from session_cassettes.cassette_store import (
     Answered,
     Call,
     Cassette,
@@ -29,10 +29,10 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Snapshot,
     SnapshotFile,
     Store,
-    grade,
     to_json,
     write_atomically,
 )
+from session_cassettes.middleware import grade
 
 QUESTION = "Where is the auth handler?"
 HIT = Answered("read_file", {}, "hit", recorded=1)

@@ -72,13 +72,13 @@ class Reasons(unittest.TestCase):
         return ".+".join(re.escape(text) for text in re.split(r"(?:\{[^}]*\})+", reason))
 
     def test_every_reason_has_one_row_that_says_what_to_do(self) -> None:
-        for key, reason in cassette_store.REASONS.items():
+        for key, reason in middleware.REASONS.items():
             with self.subTest(key):
                 rows = [row for row in self.TABLE if re.fullmatch(self.pattern(reason), row)]
                 self.assertEqual(len(rows), 1, reason)
 
     def test_every_row_is_a_reason(self) -> None:
-        patterns = [self.pattern(reason) for reason in cassette_store.REASONS.values()]
+        patterns = [self.pattern(reason) for reason in middleware.REASONS.values()]
         for row in self.TABLE:
             with self.subTest(row):
                 self.assertTrue(any(re.fullmatch(pattern, row) for pattern in patterns))
@@ -94,10 +94,10 @@ class Reasons(unittest.TestCase):
         by_host = "f'unclaimed {arm.hosting}"  # one for each place that can host a session
         self.assertIn(by_host, given)
         given = given - {by_host, "key"} | {f"unclaimed {hosting}" for hosting in ("process", "gateway")}
-        self.assertEqual(given, set(cassette_store.REASONS))
+        self.assertEqual(given, set(middleware.REASONS))
 
     def test_the_reference_quotes_the_beginnings_of_reasons(self) -> None:
-        printed = [re.sub(r"^\{count\}", "1 tool call", reason) for reason in cassette_store.REASONS.values()]
+        printed = [re.sub(r"^\{count\}", "1 tool call", reason) for reason in middleware.REASONS.values()]
         quoted = re.findall(r"`([^`]+)`", part(SPEC, "### What makes a run INVALID", "### The path line"))
         for text in quoted:
             beginning = " ".join(text.split())

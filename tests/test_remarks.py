@@ -10,9 +10,7 @@ from tests.support import load_plugin
 
 load_plugin()
 from session_cassettes.cassette_store import Call  # noqa: E402
-from session_cassettes.hooks import remarks  # noqa: E402
-from session_cassettes.middleware import LiveCall  # noqa: E402
-from session_cassettes.hooks import judge_calls  # noqa: E402
+from session_cassettes.middleware import LiveCall, judge_calls, remarks
 
 
 def call(tool: str, result: Any, **args: Any) -> Call:

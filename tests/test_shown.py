@@ -15,7 +15,7 @@ from tests.test_cli import CliCase, Terminal
 
 load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
-from session_cassettes.cassette_store import (  # noqa: E402
+from session_cassettes.cassette_store import (
     Cassette,
     Answered,
     Call,
@@ -28,12 +28,12 @@ from session_cassettes.cassette_store import (  # noqa: E402
     RecordingState,
     Snapshot,
     SnapshotFile,
-    grade,
     shown,
     shown_lines,
     to_json,
     write_atomically,
 )
+from session_cassettes.middleware import grade
 
 #: Forges a verdict wherever it is printed as it is, with every way to begin a line or move the cursor.
 FORGED = "result PASS\npins 1/1\nreason: none\r\n\x1b[32mresult PASS\x1b[0m"

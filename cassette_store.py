@@ -994,6 +994,14 @@ def _remove_old(folder: Path, before: float, chosen: Callable[[str], bool] = lam
                 path.unlink()
 
 
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder and all in it, if it is there; of a link only the link."""
+    if os.path.islink(folder) or getattr(os.path, "isjunction", os.path.islink)(folder):
+        (os.rmdir if WINDOWS else os.unlink)(folder)
+    elif os.path.exists(folder):
+        shutil.rmtree(folder)
+
+
 def _entries(folder: Path) -> list[str]:
     """The names in a folder; none if it cannot be listed."""
     try:
@@ -1139,7 +1147,7 @@ class Store:
 
         :raises CassetteError: if they cannot be made.
         """
-        for part in ("", "cassettes", "runs", "recordings", "claims", "ledgers", "pings"):
+        for part in ("", "cassettes", "runs", "recordings", "claims", "ledgers", "pings", "running"):
             _make_folder(self.root / part)
 
     def check_writable(self) -> None:
@@ -1274,20 +1282,45 @@ class Store:
             self._put(path, _dump_readable(cassette._replace(pins=pins), path))
         return pins
 
-    def remove(self, name: str) -> None:
-        """Remove a cassette, then its runs.
+    @contextlib.contextmanager
+    def held(self, name: str) -> Iterator[None]:
+        """Let nobody rename or remove a cassette meanwhile: a run of it goes on."""
+        hold = FileLock(self.root / "running" / f"{check_name(name)}.{secrets.token_hex(8)}.lock")
+        with self.lock():
+            hold.acquire(10.0)
+        try:
+            yield
+        finally:
+            hold.release()
+            with contextlib.suppress(OSError):
+                hold.path.unlink()
 
-        :raises CassetteError: if there is none, or it cannot be removed.
+    def _check_free(self, name: str, what: str) -> None:
+        """Refuse while a run holds the cassette; the caller holds the lock."""
+        holds = re.compile(rf"(?i:{re.escape(name)})\.[0-9a-f]{{16}}\.lock")
+        for entry in filter(holds.fullmatch, _entries(self.root / "running")):
+            hold = FileLock(self.root / "running" / entry)
+            if not hold.try_acquire():
+                raise CassetteError(f"a run of {name!r} goes on: wait for its end, or end it, and {what} then")
+            hold.release()
+            with contextlib.suppress(OSError):  # a killed run's
+                hold.path.unlink()
+
+    def remove(self, name: str) -> None:
+        """Remove a cassette's runs, then the cassette; of a link only the link.
+
+        :raises CassetteError: if there is none, a run of it goes on, or it
+            cannot be removed; what is left can be removed by another try.
         """
         path = self.path(name)
         self._check_present(name)
         with self.lock():
+            self._check_free(name, "remove it")
+            if not os.path.lexists(path):
+                raise self._missing(name)
             try:
+                _remove_tree(self.runs(name))
                 path.unlink()
-                if self.runs(name).exists():
-                    shutil.rmtree(self.runs(name))
-            except FileNotFoundError:
-                self._bytes(path, name)  # says that there is none, and offers the nearest
             except OSError as error:
                 form = "cannot remove {file} ({reason}): make its folder writable"
                 raise _system_error(form, error.filename or path, error) from error
@@ -1296,7 +1329,7 @@ class Store:
         """Give a cassette and its runs another name.
 
         :raises CassetteError: if there is none, it cannot be read, or the new
-            name is bad or taken; nothing is lost.
+            name is bad or taken, or a run of it goes on; nothing is lost.
         """
         old_path, new_path = self.path(name), self.path(new)
         self._check_present(name)
@@ -1304,9 +1337,10 @@ class Store:
             cassette, _ = self.read(name)
             if new == name:
                 return
+            self._check_free(name, "rename it")
             if any(n.casefold() == new.casefold() and n != name for n in self.names()):
                 raise CassetteError(f"there is a cassette {new!r} already: choose another name")
-            if self.runs(new).exists() and not same_file(self.runs(name), self.runs(new)):
+            if os.path.lexists(self.runs(new)) and not same_file(self.runs(name), self.runs(new)):
                 raise CassetteError(
                     "{file} {reason}: remove it, or choose another name",
                     file=self.runs(new),
@@ -1314,7 +1348,7 @@ class Store:
                 )
             self._put(new_path, _dump_readable(cassette._replace(name=new), new_path))
             try:
-                if self.runs(name).exists() and not self.runs(new).exists():
+                if os.path.lexists(self.runs(name)) and not os.path.lexists(self.runs(new)):
                     self.runs(name).rename(self.runs(new))
                 if not same_file(old_path, new_path):
                     old_path.unlink()
@@ -1384,11 +1418,11 @@ class Store:
     def sweep_handovers(self, now: float) -> None:
         """Remove hand-over files that outlived their processes, and a killed writer's litter.
 
-        A claim and a ledger are kept for the longest run, everything else for a
-        day.  The arm and the lock files are never touched: the next command
+        What belongs to a run is kept for the longest run, everything else for a
+        day.  The arm and the store's own locks are never touched: the next command
         replaces a dead one's arm, and a lock whose file is removed holds no more.
         """
-        for part in ("claims", "ledgers"):
+        for part in ("claims", "ledgers", "running"):
             _remove_old(self.root / part, now - LONGEST_RUN - _DAY)
         for part in ("pings", "recordings"):
             _remove_old(self.root / part, now - _DAY)

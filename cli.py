@@ -649,6 +649,12 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     store = plugin.store()
     store.prepare()
     store.sweep_handovers(time.time())
+    with store.held(options.cassette):
+        return _run_held(plugin, store, options, screen)
+
+
+def _run_held(plugin: Plugin, store: Store, options: argparse.Namespace, screen: Screen) -> int:
+    """Run a cassette that keeps its name meanwhile."""
     name = options.cassette
     cassette, sha = store.read(name)
     if not cassette.pins:

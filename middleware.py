@@ -640,7 +640,8 @@ def _listing(
     words: Sequence[Word], place: Callable[[str], str], is_folder: Callable[[str], bool]
 ) -> tuple[str, ...] | None:
     """`ls` of one folder says nothing of how it is called; None for any other."""
-    letters, operands = "", []
+    letters = ""
+    operands: list[str] = []
     for word in words[1:]:
         if word.live or word.text.startswith("--"):
             return None
@@ -663,7 +664,8 @@ def _listing(
 def _history(words: Sequence[Word]) -> tuple[str, ...] | None:
     """`git log` says the same whichever way it is told how many; None when it is not told once."""
     rest = list(words[2:])
-    count, flags = "", []
+    count = ""
+    flags: list[str] = []
     while rest and rest[0].text.startswith("-") and rest[0].text != "--" and not rest[0].live:
         text = rest.pop(0).text
         if text in ("-n", "--max-count") and rest and not rest[0].live:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 from tests.lanes.case import LaneCase, lane_suite
 from tests.lanes.host import HermesHost
@@ -155,6 +155,32 @@ class TheSameCommand(TurnsCase):
                 self.assertEqual(real in recorded, how == "hit")
 
 
+class ARunThatGoesOn(LaneCase):
+    """While the model is asked, another command wants the cassette's name."""
+
+    def test_its_cassette_is_neither_renamed_nor_removed_and_the_run_is_kept(self) -> None:
+        folder = self.workspace({"app.py": "port 8080\n"})
+        self.script(READ_APP, Step(text="port 8080"))
+        self.hermes("cassette", "record", "held", "--query", "which port?", cwd=folder)
+        self.hermes("cassette", "pin", "held", "8080", cwd=folder)
+        tried: list[subprocess.CompletedProcess[str]] = []
+
+        def meanwhile(messages: Sequence[Any], tools: Sequence[str]) -> Any:
+            if not tried:
+                tried.append(self.hermes("cassette", "rename", "held", "other", cwd=folder))
+                tried.append(self.hermes("cassette", "rm", "held", "--yes", cwd=folder))
+            return Step(text="port 8080")
+
+        self.model.brain = meanwhile
+        done = self.hermes("cassette", "run", "held", "--timeout", "120", cwd=folder)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for other in tried:
+            self.assertEqual(other.returncode, 2, other.stdout)
+            self.assertIn("a run of 'held' goes on", other.stderr)
+        self.assertEqual(self.hermes("cassette", "rm", "held", "--yes", cwd=folder).returncode, 0)
+        self.assertEqual(list((self.home.data / "runs").iterdir()), [])
+
+
 class PathsThatFail(TurnsCase):
     """A path that is not there, or is no file, fails whatever else is asked of it."""
 
@@ -270,6 +296,8 @@ def load_tests(loader: unittest.TestLoader, _: Any, __: Any) -> unittest.TestSui
         WorkingElsewhere,
         AFolderBehindALink,
         TheSameCommand,
+        ARunThatGoesOn,
+        PathsThatFail,
         LinksInTheWorkspace,
         LinksWithoutRipgrep,
     )

@@ -1391,38 +1391,44 @@ class Plugin:
     # a recording ends
 
     def _recording_ends(self, recording: Recording, end: _TurnEnd) -> None:
+        try:
+            cassette = self._recorded(recording, end)
+            self._keep(recording, cassette)
+        except Exception as error:
+            known = isinstance(error, CassetteError)
+            text = str(error) if known else f"internal error: {type(error).__name__}: {error}"
+            return self._recording_fails(recording, text)
+        self._note(recording, "saved", saved_text(cassette))
+
+    def _recorded(self, recording: Recording, end: _TurnEnd) -> Cassette:
+        """The cassette of a turn that ended.  :raises CassetteError: if the turn is none to keep."""
         row = _session_row(end.session)
         if steps := steps_at_limit(end.history, row):
-            return self._recording_fails(recording, out_of_steps(steps))
+            raise CassetteError(out_of_steps(steps))
         if not end.answer.strip():
-            return self._recording_fails(recording, "the turn ended without an answer")
+            raise CassetteError("the turn ended without an answer")
         folder = recording.folder
         if folder and (there := _worked_elsewhere(self.ctx, end.session, folder)):
-            return self._recording_fails(
-                recording,
+            raise CassetteError(
                 f"the session worked in {there}, not in {folder}: switch off what moves it"
-                " (worktree in config.yaml, TERMINAL_CWD)",
+                " (worktree in config.yaml, TERMINAL_CWD)"
             )
         slots = recording.close()
         self.bindings.drop_recording(recording)
-        ours = (*recording.earlier, *(slot.id for slot in slots))
-        recording.foreign = foreign_calls(end.history, (), ours, hermes_version())
+        self._warn_of_yolo(recording)
         models = answering_models(recording.model, end.model, {} if recording.resumed else row)
         if recording.model and models and set(models) != {recording.model}:
             recording.faults.append(other_model(models, recording.model))
-        recording.model = " and ".join(models)
-        self._warn_of_yolo(recording)
-        try:
-            cassette = make_cassette(
-                recording, slots, end.answer.strip(), session_cwd(self.ctx, end.session), self.facts.plugin
-            )
-            self._keep(recording, cassette)
-        except Exception as error:
-            text = (
-                str(error) if isinstance(error, CassetteError) else f"internal error: {type(error).__name__}: {error}"
-            )
-            return self._note(recording, "not saved", text)
-        self._note(recording, "saved", saved_text(cassette))
+        ours = (*recording.earlier, *(slot.id for slot in slots))
+        return make_cassette(
+            recording,
+            slots,
+            end.answer.strip(),
+            session_cwd(self.ctx, end.session),
+            self.facts.plugin,
+            models,
+            foreign_calls(end.history, (), ours, hermes_version()),
+        )
 
     def _keep(self, recording: Recording, cassette: Cassette) -> None:
         """Save a cassette, or put it aside for the command that armed it, which sees how its session ends."""
@@ -1542,20 +1548,30 @@ def answer_is_missing(history: Any) -> bool:
     return False
 
 
-def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, cwd: str, plugin: str) -> Cassette:
-    """Judge every call of a recorded turn, take the snapshot, and collect the warnings."""
-    calls, not_kept, warnings = judge_calls(slots, recording.foreign)
+def make_cassette(
+    recording: Recording,
+    slots: Sequence[LiveCall],
+    answer: str,
+    cwd: str,
+    plugin: str,
+    models: Sequence[str] = (),
+    foreign: Sequence[str] = (),
+) -> Cassette:
+    """Judge every call of a recorded turn, take the snapshot, and collect the warnings.
+
+    :param models: those that answered.
+    :param foreign: the tools of calls that something else answered.
+    """
+    calls, not_kept, warnings = judge_calls(slots, foreign)
     warnings += recording.faults + remarks(calls)
     search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
     recorder = Recorder(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
-    snapshot = Snapshot()
-    aliases: tuple[str, ...] = ()
+    snapshot, aliases = Snapshot(), tuple[str, ...]()
     if cwd:
         workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")))
         aliases = workspace.aliases
         recorder = recorder._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
-        seen = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
-        snapshot, faults = _snapshot(seen, workspace)
+        snapshot, faults = _snapshot(slots, workspace)
         warnings += faults
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
@@ -1563,7 +1579,7 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
         name=recording.name,
         request=recording.request,
         answer=answer,
-        model=recording.model,
+        model=" and ".join(models),
         cwd=cwd,
         cwd_aliases=aliases,
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -1576,8 +1592,9 @@ def make_cassette(recording: Recording, slots: Sequence[LiveCall], answer: str, 
     )
 
 
-def _snapshot(calls: Sequence[Call], workspace: Workspace) -> tuple[Snapshot, list[str]]:
+def _snapshot(slots: Sequence[LiveCall], workspace: Workspace) -> tuple[Snapshot, list[str]]:
     """Take the snapshot, and say what a person should know of it."""
+    calls = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
     redact, faults = hermes_redactor(), []
     try:
         taken = take_snapshot(calls, workspace, redact=redact, deadline=time.monotonic() + SNAPSHOT_SECONDS)

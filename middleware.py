@@ -119,7 +119,6 @@ class Recording:
         self.faults = list(faults)
         self.slots: list[LiveCall] = []
         self.earlier, self.resumed = earlier, resumed
-        self.foreign: tuple[str, ...] = ()  # tools of the calls that something else answered
         self._closed = False
         # (tool_call_id) of the live call around this one: 0.19.0 runs the
         # middleware twice, nested, for a call of a parallel batch.

@@ -1564,8 +1564,7 @@ def make_cassette(
     """
     calls, not_kept, warnings = judge_calls(slots, foreign)
     warnings += recording.faults + remarks(calls)
-    search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
-    recorder = Recorder(hermes_version(), sys.platform, search, rg_major=recording.rg_major if search == "rg" else 0)
+    recorder = _recorder(calls, recording.rg_major)
     snapshot, aliases = Snapshot(), tuple[str, ...]()
     if cwd:
         workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")))
@@ -1590,6 +1589,12 @@ def make_cassette(
         warnings=tuple(warnings),
         plugin=plugin,
     )
+
+
+def _recorder(calls: Sequence[Call], rg_major: int) -> Recorder:
+    """This Hermes, as far as its answers depend on it."""
+    search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
+    return Recorder(hermes_version(), sys.platform, search, rg_major=rg_major if search == "rg" else 0)
 
 
 def _snapshot(slots: Sequence[LiveCall], workspace: Workspace) -> tuple[Snapshot, list[str]]:

@@ -1564,8 +1564,7 @@ def make_cassette(
     """
     calls, not_kept, warnings = judge_calls(slots, foreign)
     warnings += recording.faults + remarks(calls)
-    recorder = _recorder(calls, recording.rg_major)
-    snapshot, aliases = Snapshot(), tuple[str, ...]()
+    recorder, snapshot, aliases = _recorder(calls, recording.rg_major), Snapshot(), tuple[str, ...]()
     if cwd:
         workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")))
         aliases = workspace.aliases

@@ -304,7 +304,7 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
         kept = store.read_value(store.outcome_path(arm.id), parse_state)
         aside = store.read_value(store.aside_path(arm.id), parse_cassette)
-        saved = _save_aside(launch, child, aside, kept)
+        saved = _save_aside(launch, child, claim, aside, kept)
     _refuse_unstarted(launch, child, claim)
     return _tell_recording(launch, child, claim, kept, saved)
 
@@ -330,14 +330,15 @@ def _recording_steps(name: str) -> str:
     )
 
 
-def _save_aside(launch: Launch, child: Child, aside: Cassette | None, kept: RecordingState | None) -> Cassette | None:
+def _save_aside(
+    launch: Launch, child: Child, claim: Claim | None, aside: Cassette | None, kept: RecordingState | None
+) -> Cassette | None:
     """Save a cassette that the session put aside, if that ended well; an old one of its name stays until then."""
     arm = launch.arm
-    if aside is None or kept is None or kept.state != "saved" or child.code != 0 or child.timed_out:
+    if aside is None or claim is None or kept is None or kept.state != "saved" or child.code != 0 or child.timed_out:
         return None
-    begun = aside.model.partition(" and ")[0]
-    asked = asked_model(launch.options.cassette_model, begun, hermes_config())
-    if asked and asked != begun:  # another took over before the session began
+    asked = asked_model(launch.options.cassette_model, claim.model, hermes_config())
+    if asked != claim.model and asked:  # another took over before the session began
         aside = aside._replace(warnings=(*aside.warnings, other_model([aside.model], asked)))
     launch.store.save(aside, arm.overwrite, keep_pins=True)
     return launch.store.read(arm.name)[0]

@@ -125,6 +125,8 @@ ARM_LIFETIME = 3600.0
 SNAPSHOT_SECONDS = 15.0
 #: Seconds after which the arm of a command that died no longer closes its session.
 ORPHAN_SECONDS = 180.0
+#: Sessions that one turn can be followed through.
+_LINEAGE_LIMIT = 100
 #: Seconds after which a hook no longer claims, where the host has no limit of its own.
 CLAIM_SECONDS = 20.0
 #: Seconds for which Hermes (0.22 on) does not call a hook that took longer than its limit.
@@ -212,6 +214,17 @@ def _session_row(session: str) -> Mapping[str, Any]:
     except Exception:  # outside Hermes, or a database that is locked or broken
         return {}
     return found if isinstance(found, Mapping) else {}
+
+
+def _lineage(sessions: Sequence[str]) -> list[str]:
+    """A turn's sessions, and those between them that only Hermes knows: compaction can move a turn on."""
+    found, one = list(sessions), sessions[-1]
+    for _ in range(_LINEAGE_LIMIT):
+        if not one or one == found[0]:
+            break
+        one = str(_session_row(one).get("parent_session_id") or "")
+        found += [one] * (bool(one) and one not in found)
+    return found
 
 
 def _stored_messages(sessions: Iterable[str]) -> list[Any]:
@@ -1254,7 +1267,7 @@ class Plugin:
         row, ours = _session_row(ledger.sessions[0]), [call.id for call in ledger.calls]
         ledger = ledger._replace(
             models=answering_models(ledger.model, end.model, row),
-            foreign=foreign_calls(end.history, _stored_messages(ledger.sessions), ours, ledger.facts.hermes),
+            foreign=foreign_calls(end.history, _stored_messages(_lineage(ledger.sessions)), ours, ledger.facts.hermes),
             steps=steps_at_limit(end.history, row),
             before=self.before,
         )

@@ -46,7 +46,8 @@ class Step:
     `calls` go out together, as one parallel batch.  A `status` other than 200
     makes the server fail with that HTTP status and `text` as the message.
     `delay` is the number of seconds it thinks before.  `reasoning` is what it
-    says to itself, sent in the message's field `reasoning_field`.
+    says to itself, sent in the message's field `reasoning_field`.  `tokens` is
+    how large it says the request was.
     """
 
     calls: Sequence[ToolCall] = ()
@@ -55,6 +56,7 @@ class Step:
     delay: float = 0.0
     reasoning: str = ""
     reasoning_field: str = "reasoning_content"
+    tokens: int = 1
 
 
 @dataclass(frozen=True)
@@ -530,7 +532,7 @@ def _completion(name: str, kind: str, step: Step) -> dict[str, Any]:
         "created": int(time.time()),
         "model": name,
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if step.calls else "stop"}],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        "usage": {"prompt_tokens": step.tokens, "completion_tokens": 1, "total_tokens": step.tokens + 1},
     }
 
 

@@ -12,7 +12,7 @@ import time
 import types
 import unittest
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 from unittest import mock
 
 from tests.support import REPO, FakeContext, FakeHost, Turn, load_plugin, temp_folder, write_tree
@@ -702,7 +702,7 @@ class Answerers(HookCase):
         arm = self.arm()
         self.wait()
         host = self.load(SESSION_CASSETTES_RUN=arm.id)
-        turn = host.start_turn(QUESTION, model="cheap")
+        turn = host.start_turn(QUESTION, session_id="first", model="cheap")
         host.call(turn, "terminal", {"command": "ls"})
         self.before_the_end(host, turn)
         host.end_turn(turn, "It binds 8080.", **end)
@@ -734,6 +734,12 @@ class Answerers(HookCase):
         with mock.patch.dict(sys.modules, {"hermes_state": FakeState({}, [gone, gone])}):
             self.assertEqual(self.replayed().foreign, ("write_file",))
 
+    def test_a_turn_is_followed_through_sessions_that_only_the_database_knows(self) -> None:
+        gone = {"role": "assistant", "tool_calls": [{"id": "call_z", "function": {"name": "patch"}}]}
+        state = FakeState({}, parents={"third": "second", "second": "first", "first": "x"}, of={"second": [gone]})
+        with mock.patch.dict(sys.modules, {"hermes_state": state}):
+            self.assertEqual(self.replayed(session_id="third").foreign, ("patch",))
+
     def test_a_turn_that_stopped_at_its_limit_tells_the_limit(self) -> None:
         with mock.patch.dict(sys.modules, {"hermes_state": FakeState({"model_config": '{"max_iterations": 90}'})}):
             self.assertEqual(self.replayed(at_limit=True).steps, 90)
@@ -753,9 +759,18 @@ class Answerers(HookCase):
 
 
 class FakeState(types.ModuleType):
-    """Hermes's database module, with one row and some messages for every session."""
+    """Hermes's database module, with one row and some messages for every session.
 
-    def __init__(self, row: dict[str, Any], messages: Sequence[Any] = ()) -> None:
+    `parents` are the sessions that others go on from, `of` the messages of single ones.
+    """
+
+    def __init__(
+        self,
+        row: dict[str, Any],
+        messages: Sequence[Any] = (),
+        parents: Mapping[str, str] = {},
+        of: Mapping[str, Sequence[Any]] = {},
+    ) -> None:
         super().__init__("hermes_state")
 
         class SessionDB:
@@ -763,10 +778,10 @@ class FakeState(types.ModuleType):
                 pass
 
             def get_session(self, session: str) -> dict[str, Any]:
-                return {"cwd": "", **row}
+                return {"cwd": "", "parent_session_id": parents.get(session), **row}
 
             def get_messages(self, session: str, include_inactive: bool = False) -> list[Any]:
-                return list(messages) if include_inactive else []
+                return list(of.get(session, messages)) if include_inactive else []
 
             def close(self) -> None:
                 pass

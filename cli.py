@@ -313,15 +313,15 @@ def _recording_steps(name: str) -> str:
     ask = ["hermes", "cassette", "record", name, "--query", "YOUR REQUEST"]
     return textwrap.dedent(
         f"""\
-        To record {name!r} in a session: start Hermes in the folder the question is about,
-        type the first line, then your request:
+        To record {name!r}, in the folder that the question is about:
+
+          {quote(ask)}
+
+        Or in a session that you start there: type the first line, then your request
+        (a chat that is attached to a gateway may refuse it):
 
           /cassette record {name}
           YOUR REQUEST
-
-        Or headlessly, in that folder:
-
-          {quote(ask)}
 
         Then pin the facts a good answer must contain, and replay:
 
@@ -691,14 +691,19 @@ def _replay(launch: Launch) -> Evidence:
     return Evidence(child, claim, ledger, (*claim_faults, *ledger_faults), waits)
 
 
-def _graded(launch: Launch, cassette: Cassette, evidence: Evidence) -> Verdict:
+def _distrusted(launch: Launch, evidence: Evidence) -> list[str]:
+    """Every reason why what a session left is not to be trusted."""
     child, claim, ledger, unreadable, waits = evidence
     answer = ledger.answer if ledger else ""
     printed_it = same_answer(child.printed, answer, claim.facts.hermes if claim else "")
     asked = asked_model(launch.options.cassette_model, ledger.model, hermes_config()) if ledger else ""
     reasons = doubts(launch.arm, ledger, claim, child, printed_it, unreadable, asked)
-    reasons += [because("still waiting")] * waits
-    held, slow = hold_pins(cassette.pins, answer)
+    return reasons + [because("still waiting")] * waits
+
+
+def _graded(launch: Launch, cassette: Cassette, evidence: Evidence) -> Verdict:
+    ledger, reasons = evidence.ledger, _distrusted(launch, evidence)
+    held, slow = hold_pins(cassette.pins, ledger.answer if ledger else "")
     pins = [held.get(pin, PinResult(pin, False)) for pin in cassette.pins]
     return grade(pins, len(cassette.calls), ledger, [*reasons, *slow])
 
@@ -930,17 +935,13 @@ def _examine_commands(store: Store, launcher: Sequence[str]) -> list[str]:
 def _examine_turn(plugin: Plugin, store: Store, launcher: tuple[str, ...], screen: Screen) -> str:
     """Send a request that no cassette answers, so that no tool runs; return what went wrong, or ""."""
     request = f"Answer with the word ready. ({secrets.token_hex(4)})"
-    options = argparse.Namespace(
-        cassette_timeout=PING_TIMEOUT * 5, cassette_model=None, cassette_provider=None, cassette_skills=[]
-    )
+    asked = {"model": None, "provider": None, "skills": [], "timeout": PING_TIMEOUT * 5}
+    options = argparse.Namespace(**{f"cassette_{name}": value for name, value in asked.items()})
     arm = _new_arm(plugin, "run", _NO_CASSETTE, request, os.getcwd(), options)
-    evidence, fault = tried(lambda: _replay(Launch(plugin, store, arm, launcher, options, os.getcwd(), screen)))
-    if fault:
-        return str(fault)
-    child, claim, ledger, unreadable, _ = evidence
-    same = same_answer(child.printed, ledger.answer if ledger else "")
-    expected = claim.error if claim else ""
-    return next((why for why in doubts(arm, ledger, claim, child, same, unreadable) if why != expected), "")
+    launch = Launch(plugin, store, arm, launcher, options, os.getcwd(), screen)
+    evidence, fault = tried(lambda: _replay(launch))
+    expected = evidence.claim.error if evidence and evidence.claim else ""
+    return fault or next((why for why in _distrusted(launch, evidence) if why != expected), "")
 
 
 #: A cassette that never is: a turn that is bound to it gets misses only.
@@ -1000,31 +1001,26 @@ def ripgrep_major() -> int:
     return int(found.group(1)) if found else 0
 
 
-def _hosting_here(plugin: Plugin, hermes: Sequence[str]) -> Hosting | None:
-    """Where `hermes chat` hosts its session, or None where that must be asked."""
-    return hosting_signs(plugin.ctx, own=hermes == own_launcher(sys.argv[0])).hosting()
-
-
 def _with_host(launch: Launch) -> Launch:
     """Find out where the session will run, before anything is armed or started.
 
     :raises CassetteError: if that cannot be known, or is not fit for it.
     """
     refuse_isolation()
-    hosting = _hosting_here(launch.plugin, launch.hermes)
+    hosting = hosting_signs(launch.plugin.ctx, own=launch.hermes == own_launcher(sys.argv[0])).hosting()
     if hosting is None:
-        _refuse_second(launch.store)
+        _take_place(launch.store).release()  # another run may still come in between, and is then refused
         launch.screen.progress("asking the gateway ...")
         hosting = _ask_host(launch.plugin, launch.store, launch.hermes, launch.folder)
     return launch._replace(arm=launch.arm._replace(hosting=hosting))
 
 
-def _refuse_second(store: Store) -> None:
-    """Refuse while another run waits; it may still come before this one arms."""
-    slot = store.waiting()
-    if not slot.try_acquire():
+def _take_place(store: Store) -> FileLock:
+    """Take the one waiting place of the profile.  :raises CassetteError: if another run waits there."""
+    lock = store.waiting()
+    if not lock.try_acquire():
         raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
-    slot.release()
+    return lock
 
 
 def _refuse_unstarted(launch: Launch, child: Child, claim: Claim | None) -> None:
@@ -1063,9 +1059,7 @@ def _armed(launch: Launch) -> Iterator[WaitingPlace]:
     :raises CassetteError: if another run waits there.
     """
     store, arm = launch.store, launch.arm
-    place = WaitingPlace(store.waiting())
-    if not place.lock.try_acquire():
-        raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
+    place = WaitingPlace(_take_place(store))
     try:
         if store.waiting().try_acquire():
             raise CassetteError(f"the file system of {store.root} keeps no locks: put Hermes's home on a local disk")

@@ -13,6 +13,7 @@ import contextlib
 import difflib
 import errno
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -25,7 +26,20 @@ import unicodedata
 from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, Callable, Iterator, Literal, Mapping, NamedTuple, Sequence, TypeVar, get_args, get_origin
+from typing import (
+    IO,
+    Any,
+    Callable,
+    Iterable,
+    Iterator,
+    Literal,
+    Mapping,
+    NamedTuple,
+    Sequence,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 _T = TypeVar("_T")
 
@@ -172,12 +186,15 @@ class Cassette(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a row of `list` needs, read without parsing calls and snapshot."""
+    """What a row of `list` needs, read without parsing calls and snapshot.
+
+    None is what cannot be told at little cost; a warning then says so.
+    """
 
     name: str
-    calls: int
-    files: int
-    pins: tuple[str, ...]
+    calls: int | None
+    files: int | None
+    pins: tuple[str, ...] | None
     warnings: tuple[str, ...]
 
 
@@ -405,6 +422,7 @@ def parse_json(data: bytes, what: str) -> Any:
     except UnicodeDecodeError as error:
         reason = f"is not UTF-8 (byte {error.start})"
         raise CassetteError("{file} {reason}: restore or record it again", file=what, reason=reason) from None
+    _check_crowd(data, what)
     try:
         return json.loads(
             text, object_pairs_hook=_no_twins, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
@@ -417,6 +435,37 @@ def parse_json(data: bytes, what: str) -> Any:
         detail = str(error).splitlines()[0]
     reason = f"is not a JSON file ({detail})"
     raise CassetteError("{file} {reason}: restore or record it again", file=what, reason=reason)
+
+
+#: Values that a JSON file may hold; a million take half a second to read.
+_VALUES = 1_000_000
+#: What stands before each value but the first.
+_MARKS = b",[{"
+
+
+def _check_crowd(data: bytes, what: str) -> None:
+    """Refuse a file of so many values that reading it would take a minute and gigabytes.
+
+    Counting outside of strings takes longer than reading, so that it is done
+    only where samples of the file, taken where their own contents say, are crowded.
+    """
+    size, start, marks = 16_384, 0, 0
+    if len(data) <= 2 * _VALUES:
+        return
+    for _ in range(64):
+        block = data[start : start + size]
+        marks += _count_marks(block)
+        start = binascii.crc32(block, start) % (len(data) - size)
+    if marks * len(data) < 64 * size * _VALUES // 2:
+        return
+    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"")  # each quote that is left begins or ends a string
+    if bare.count(b'"') > 4 * _VALUES or _count_marks(b"".join(bare.split(b'"')[::2])) > _VALUES:
+        reason = f"holds more than {_VALUES:,} values"
+        raise CassetteError("{file} {reason}: restore or record it again", file=what, reason=reason)
+
+
+def _count_marks(data: bytes) -> int:
+    return len(data) - len(data.translate(None, _MARKS))
 
 
 def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -499,6 +548,15 @@ def has_surrogate(text: str) -> bool:
     return False
 
 
+#: Characters of a text at most, by its field's name; what `show` can live with.
+_LENGTHS = dict.fromkeys(("model", "recorded_at", "plugin", "hermes", "platform", "search", "not_kept"), 1_000)
+_LENGTHS |= {"pins": _PIN_LIMIT, "warnings": 10_000, "cwd": 40_000, "cwd_aliases": 40_000}
+_LENGTHS |= {"text": 12 * 2**20, "result": 12 * 2**20}
+_LENGTH = 2 * 2**20
+#: Entries of a list at most.
+_COUNTS = {"pins": 1_000, "warnings": 1_000, "cwd_aliases": 100}
+
+
 class Fields:
     """Reads the fields of one JSON object and names what is wrong with them.
 
@@ -520,6 +578,8 @@ class Fields:
         """
         found = self.value.get(key, default)
         if type(found) is kind:
+            if kind is str and len(found) > _LENGTHS.get(key, _LENGTH):
+                raise self.too_long(key, found)
             return found
         if found is ...:
             raise self.bad(key, "is missing")
@@ -551,7 +611,15 @@ class Fields:
         for index, item in enumerate(found):
             if not isinstance(item, str):
                 raise self.wrong(f"{key}[{index}]", "string", item)
+            if len(item) > _LENGTHS.get(key, _LENGTH):
+                raise self.too_long(f"{key}[{index}]", item, key)
+        if len(found) > _COUNTS.get(key, len(found)):
+            raise self.bad(key, f"has {len(found):,} entries, over {_COUNTS[key]:,}")
         return tuple(found)
+
+    def too_long(self, where: str, found: str, key: str = "") -> CassetteError:
+        limit = _LENGTHS.get(key or where, _LENGTH)
+        return self.bad(where, f"has {len(found):,} characters, over {limit:,}")
 
     def path(self, key: str) -> str:
         where = self.where if self.item is None else f"{self.where}[{_quoted(self.item)}]"
@@ -609,7 +677,7 @@ def dump_cassette(cassette: Cassette) -> bytes:
     """
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
     large = _large_lines(cassette)
-    counts = {"calls": calls, "files": files, "seal": _seal(calls, files, large)}
+    counts = {"calls": calls, "files": files, "seal": _seal(calls, files, [large])}
     return b"{\n%s,\n%s" % (_small_lines(cassette, counts), large)
 
 
@@ -649,9 +717,12 @@ def _lines(name: str, /, **fields: Any) -> bytes:
     return b",\n".join(b'"%s": %s' % (key.encode(), _encode(value, repr(name), key)) for key, value in fields.items())
 
 
-def _seal(calls: int, files: int, large: bytes | memoryview) -> str:
+def _seal(calls: int, files: int, large: Iterable[bytes]) -> str:
     """Tie the counts to the lines they count: a checksum, no protection against intent."""
-    return f"{binascii.crc32(large, binascii.crc32(b'%d %d' % (calls, files))):08x}"
+    found = binascii.crc32(b"%d %d" % (calls, files))
+    for piece in large:
+        found = binascii.crc32(piece, found)
+    return f"{found:08x}"
 
 
 def _encode(value: Any, owner: str, field: str = "") -> bytes:
@@ -709,25 +780,46 @@ def _parse_small(fields: Fields) -> dict[str, Any]:
     }
 
 
-def _parse_sealed(data: bytes, file: str) -> Summary | None:
-    """Read the summary of a cassette that nobody touched since it was written.
+#: Bytes of a file that `list` parses, whatever they hold: in about 10 ms.
+_HEAD = 128 * 1024
+#: Larger files are not read by `list`, only begun.
+_SEALED = 64 * 2**20
+#: Bytes and values of a file that somebody edited, up to which `list` parses all of it.
+_EDITED, _EDITED_VALUES = 4 * 2**20, 50_000
+_UNREAD = "it is too large to be counted here: hermes cassette show {name} reads all of it"
 
-    :returns: None if calls or snapshot may be other than counted, or anything
-        is wrong: whoever parses the whole file learns what.
+
+def _sum_up(file: IO[bytes], name: str, path: str) -> Summary:
+    """Read what a row of `list` needs, in at most 50 ms and a few megabytes.
+
+    Calls and snapshot are parsed only in a small file that is not as it was
+    written: cut short, reformatted or edited by a person.
+
+    :raises CassetteError: if what was parsed is wrong.
     """
-    start = data.find(b'\n"calls": ') + 1
+    size, head = os.fstat(file.fileno()).st_size, file.read(_HEAD)
+    start = head.find(b'\n"calls": ') + 1
+    unread, small, sealed = (_UNREAD.format(name=name),), None, None
     try:
-        fields = Fields(parse_json(data[:start].rstrip().rstrip(b",") + b"}", file), file)
-        small = _parse_small(fields)
-        counts = Fields(fields.get("counts", dict), file, "counts")
-        calls, files, seal = counts.get("calls", int), counts.get("files", int), counts.get("seal", str)
+        fields = Fields(parse_json(head[:start].rstrip().rstrip(b",") + b"}", path), path)
+        if "calls" not in fields.value and "snapshot" not in fields.value:  # else twice in the file
+            small = _parse_small(fields)
+            counts = Fields(fields.get("counts", dict), path, "counts")
+            sealed = counts.get("calls", int), counts.get("files", int), counts.get("seal", str)
     except CassetteError:
-        return None
-    if "calls" in fields.value or "snapshot" in fields.value:  # twice in the file, then
-        return None
-    if seal != _seal(calls, files, memoryview(data)[start:]):
-        return None
-    return Summary(small["name"], calls, files, small["pins"], small["warnings"])
+        pass  # whoever parses the whole file learns what is wrong
+    if small is not None and sealed is not None and size <= _SEALED:
+        calls, files, seal = sealed
+        if seal == _seal(calls, files, itertools.chain([head[start:]], iter(lambda: file.read(2**20), b""))):
+            return Summary(small["name"], calls, files, small["pins"], small["warnings"])
+    if size <= _EDITED:
+        file.seek(0)
+        data = file.read(_EDITED)
+        if size <= _HEAD or _count_marks(data) <= _EDITED_VALUES:
+            return _summed(parse_cassette(data, path))
+    if small is None:
+        return Summary(name, None, None, None, unread)
+    return Summary(small["name"], None, None, small["pins"], (*small["warnings"], *unread))
 
 
 def _parse_recorder(fields: Fields) -> Recorder:
@@ -898,7 +990,12 @@ WINDOWS = os.name == "nt"
 
 
 def _read_whole(path: Path) -> bytes:
-    """Read a regular file; a pipe, a device or a folder in its place is refused, never waited for.
+    """Read a file.  :raises OSError: as `_read`."""
+    return _read(path, lambda file: file.read())
+
+
+def _read(path: Path, read: Callable[[IO[bytes]], _T]) -> _T:
+    """Read from a regular file; a pipe, a device or a folder in its place is refused, never waited for.
 
     :raises OSError: if it cannot be read, or is over `JSON_FILE_LIMIT`.
     """
@@ -908,7 +1005,7 @@ def _read_whole(path: Path) -> bytes:
             raise OSError(errno.EINVAL, "it is not a regular file")
         if found.st_size > JSON_FILE_LIMIT:
             raise OSError(errno.EFBIG, f"it is over {JSON_FILE_LIMIT // 2**20} MB, larger than any that was recorded")
-        return file.read()
+        return read(file)
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -1211,8 +1308,11 @@ class Store:
         return cassette, hashlib.sha256(data).hexdigest()
 
     def _bytes(self, path: Path, name: str) -> bytes:
+        return self._reading(path, name, lambda file: file.read())
+
+    def _reading(self, path: Path, name: str, read: Callable[[IO[bytes]], _T]) -> _T:
         try:
-            return _read_whole(path)
+            return _read(path, read)
         except FileNotFoundError as error:
             if name in self.names():
                 raise CassetteError(
@@ -1361,16 +1461,14 @@ class Store:
         return sum(entry.endswith(".json") for entry in _entries(self.runs(name)))
 
     def summary(self, name: str) -> Summary:
-        """Read what a row of `list` needs; it always says what `read` would say.
+        """Read what a row of `list` needs, at little cost whatever the file holds.
 
-        Calls and snapshot are parsed only when the file is not as it was
-        written: cut short, reformatted or edited by a person.
+        What it tells is what `read` would tell; what it cannot tell is None.
 
-        :raises CassetteError: if `read` would raise it.
+        :raises CassetteError: if `read` would raise it, and the file is small enough to be read here.
         """
         path = self.path(name)
-        data = self._bytes(path, name)
-        found = _parse_sealed(data, str(path)) or _summed(parse_cassette(data, str(path)))
+        found = self._reading(path, name, lambda file: _sum_up(file, name, str(path)))
         _check_own_name(path, name, found.name)
         return found
 
@@ -1441,8 +1539,23 @@ class Store:
         _make_folder(folder.parent)
         _make_folder(folder)
         path = folder / f"{stamp}.json"
-        write_atomically(path, to_json(run))
+        large = [key for key in ("reasons", "pins", "answer", "misses", "calls") if key in run]
+        ordered = {key: run[key] for key in [*(key for key in run if key not in large), *large]}
+        write_atomically(path, b"{\n%s\n}\n" % _lines(name, **ordered))  # the head is all that `list` reads
         return path
+
+    def last_result(self, name: str) -> dict[str, Any] | None:
+        """The newest run without what is large in it; only the head of its file is read."""
+        folder = self.runs(name)
+        for entry in sorted((e for e in _entries(folder) if e.endswith(".json")), reverse=True):
+            with contextlib.suppress(CassetteError, OSError):
+                head = _read(folder / entry, lambda file: file.read(_HEAD))
+                if len(head) == _HEAD:
+                    head = head[: head.find(b'\n"reasons": ')].rstrip(b",\n ") + b"}"
+                run = parse_json(head, entry)
+                if isinstance(run, dict):
+                    return run
+        return None
 
     def last_runs(self, name: str, count: int) -> list[dict[str, Any]]:
         """The newest runs, newest first; files that cannot be read, or are no run's, are left out."""

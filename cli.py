@@ -109,6 +109,8 @@ JSON_SCHEMA = 1
 
 ERROR, INTERRUPTED = 2, 130
 
+#: Warnings that a row of `list` shows, and characters of each.
+_NOTES, _NOTE = 10, 500
 #: Characters of a model's name and the like that are shown at most.
 _CELL = 200
 #: The same for a pin in an error.
@@ -445,12 +447,12 @@ def _row(store: Store, name: str) -> dict[str, Any]:
         summary = store.summary(name)
     except CassetteError as error:
         return {"name": name, "error": str(error)}
-    last = next(iter(store.last_runs(name, 1)), {})
+    last = store.last_result(name)
     return {
         "name": name,
         "calls": summary.calls,
         "files": summary.files,
-        "pins": len(summary.pins),
+        "pins": None if summary.pins is None else len(summary.pins),
         "last": {key: last.get(key, "") for key in ("result", "model")} if last else None,
         "warnings": list(summary.warnings),
     }
@@ -473,7 +475,7 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
         else (r["name"], "-", "-", "-", "broken", "-")
         for r in rows
     ]
-    texts = [[str(cell) for cell in row] for row in cells]
+    texts = [["?" if cell is None else str(cell) for cell in row] for row in cells]
     widths = [max(len(row[column]) for row in texts) for column in range(len(_HEADINGS))]
     widths[0] = min(widths[0], 32)
     lines = []
@@ -482,8 +484,10 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
         if number:
             found = rows[number - 1]
             notes = [found["error"]] if "error" in found else found["warnings"]
+            if len(notes) > _NOTES:
+                notes = [*notes[:_NOTES], f"and {len(notes) - _NOTES} more: see hermes cassette show {found['name']}"]
             for note in notes:
-                lines += textwrap.wrap(shown(note), 76, initial_indent="  ! ", subsequent_indent="    ")
+                lines += textwrap.wrap(shown(note, _NOTE), 76, initial_indent="  ! ", subsequent_indent="    ")
     return "\n".join(lines)
 
 

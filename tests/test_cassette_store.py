@@ -315,11 +315,11 @@ class Format(StoreCase):
 
     def test_a_bad_pin_in_the_file_is_named(self) -> None:
         for pin, part in (("re:", "cannot be empty"), (" ", "cannot be empty"), ("x" * 10_001, "has 10,001")):
-            with self.subTest(pin=pin, part=part):
+            with self.subTest(pin=pin[:20], part=part):
                 whole = json.loads(dump_cassette(SHOP))
                 whole["pins"][1] = pin
                 self.put(json.dumps(whole).encode())
-                self.both_refuse("field pins[1]: ", part)
+                self.both_refuse("field pins[1]", part)
 
     def test_a_value_that_json_cannot_hold_is_refused_before_anything_is_written(self) -> None:
         deep: list[Any] = []
@@ -579,7 +579,7 @@ class Errors(StoreCase):
                 "is too large a number",
             ),
             (b'"size":16', b'"size":-1', "snapshot.files['server/auth.py'].size", "is negative"),
-            (b'"re:', b'"re:' + b"x" * 10_000, "pins[1]", "a pin has at most 10,000 characters"),
+            (b'"re:', b'"re:' + b"x" * 10_000, "pins[1]", "has 10,011 characters, over 10,000"),
             (b'"schema": 1', b'"schema": 2', "schema", "schema 2 is not known here (this version reads 1)"),
         ):
             with self.subTest(field=field, reason=reason):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
+import time
+import tracemalloc
 import unittest
 from typing import Any
 from unittest import mock
@@ -17,7 +21,7 @@ from tests.test_cli import CliCase
 
 load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
-from session_cassettes.cassette_store import CassetteError  # noqa: E402
+from session_cassettes.cassette_store import Call, CassetteError, Snapshot, SnapshotFile, dump_cassette  # noqa: E402
 
 
 class Requests(CliCase):
@@ -84,6 +88,108 @@ class Requests(CliCase):
         status, _, err = self.run_command("pin", "shop", "caf\udce9")
         self.assertEqual((status, "UTF-8" in err, err.count("\n")), (2, True, 1))
         self.assertEqual(self.store.read("shop")[0].pins, ())
+
+
+class Listing(CliCase):
+    """`list` costs little for any file, and `show` refuses what it could not live with."""
+
+    MANY = 30 * 2**20
+
+    def whole(self, **changes: Any) -> bytes:
+        """A cassette that somebody edited."""
+        return json.dumps({**json.loads(dump_cassette(self.cassette)), "name": "odd", **changes}).encode()
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.cassette = self.keep("odd")
+
+    def files(self) -> dict[str, tuple[bytes, str]]:
+        """Each odd file, and what `list` and `show` say of it."""
+        heavy = "[a-\U0010ffff]"
+        return {
+            "a pattern of 56 KB": (self.whole(pins=["re:" + heavy * 4_000]), "field pins[0] has 20,003 characters"),
+            "patterns that compile slowly": (self.whole(pins=["re:" + heavy * 700] * 12), ""),
+            "a warning of 10 MB": (self.whole(warnings=["x " * 5_000_000]), "warnings[0] has 10,000,000 characters"),
+            "many warnings": (self.whole(warnings=["x"] * 1_001), "field warnings has 1,001 entries, over 1,000"),
+            "lists": (b"[" + b"[]," * (self.MANY // 3) + b"1]", "holds more than 1,000,000 values"),
+            "numbers": (b"[" + b"1," * (self.MANY // 2) + b"1]", "holds more than 1,000,000 values"),
+            "strings": (b"[" + b'"",' * (self.MANY // 3) + b"1]", "holds more than 1,000,000 values"),
+            "keys": (b"{" + b'"":1,' * (self.MANY // 5) + b'"":1}', "holds more than 1,000,000 values"),
+            "few lists": (b"[" + b"[]," * 40_000 + b"1]", "should be an object, but it is a list"),
+            "a long answer": (self.whole(answer="x" * self.MANY), "field answer has 31,457,280 characters"),
+            "blanks": (b" " * self.MANY, "is not a JSON file"),
+            "quotes": (b'"\\"' * (self.MANY // 3), "is not a JSON file"),
+            "brackets": (b"[" * 120_000, "nested too deeply"),
+        }
+
+    def test_any_file_costs_little_to_list(self) -> None:
+        for name, (data, _) in self.files().items():
+            with self.subTest(name=name):
+                self.store.path("odd").write_bytes(data)
+                tracemalloc.start()
+                self.summed()
+                peak = tracemalloc.get_traced_memory()[1]
+                tracemalloc.stop()
+                self.assertLess(peak, 50 * 2**20)
+                before = time.process_time()
+                self.summed()
+                self.assertLess(time.process_time() - before, 0.25)  # 0.03 s on an idle machine
+                status, out, err = self.run_command("list")
+                self.assertEqual((status, err), (0, ""))
+                self.assertLess(len(out), 8_000)
+
+    def summed(self) -> None:
+        with contextlib.suppress(CassetteError):
+            self.store.summary("odd")
+
+    def test_what_could_not_be_shown_is_refused_in_one_line_at_little_cost(self) -> None:
+        for name, (data, told) in self.files().items():
+            if told:
+                with self.subTest(name=name):
+                    self.store.path("odd").write_bytes(data)
+                    before = time.process_time()
+                    status, out, err = self.run_command("show", "odd")
+                    self.assertLess(time.process_time() - before, 3.0)
+                    self.assertEqual((status, out, err.count("\n")), (2, "", 1))
+                    self.assertIn(told, err)
+
+    def test_a_valid_cassette_of_the_largest_size_loads_and_is_listed(self) -> None:
+        rows = "1,2,3,[4],{5}\n" * 140_000  # as crowded as a table, but all of it text
+        calls = tuple(Call("read_file", {"path": f"{n}"}, rows[: 2**21]) for n in range(6))
+        files = {f"{n}.csv": SnapshotFile(rows[: 2**19], 2**19) for n in range(16)}
+        kept = self.keep("large", calls=calls, snapshot=Snapshot(files))
+        self.assertEqual(self.store.read("large")[0], kept)
+        found = self.store.summary("large")
+        self.assertEqual((found.calls, found.files, found.warnings), (6, 16, ()))
+
+    def test_a_large_file_that_somebody_edited_is_told_and_not_read(self) -> None:
+        self.keep("odd", calls=(Call("read_file", {}, "x" * 2**21),) * 3)
+        data = json.loads(self.store.path("odd").read_bytes())
+        self.store.path("odd").write_text(json.dumps(data, indent=1))
+        _, out, _ = self.run_command("list")
+        self.assertRegex(out, r"(?m)^odd +\? +\? +\? ")
+        self.assertIn("hermes cassette show odd", " ".join(out.split()))
+        (row,) = json.loads(self.run_command("list", "--json")[1])["cassettes"]
+        self.assertEqual((row["calls"], row["files"], row["pins"]), (None, None, None))
+        self.assertEqual(self.run_command("show", "odd")[0], 0)
+
+    def test_the_last_run_is_read_by_its_head(self) -> None:
+        run = {"name": "odd", "result": "PASS", "model": "m", "pins": [], "reasons": []}
+        for answer in ("8080", "x" * 10_000_000):
+            with self.subTest(size=len(answer)):
+                self.store.save_run(
+                    "odd", f"2026010{len(str(len(answer)))}T000000-x", {"calls": [], "answer": answer, **run}
+                )
+                found = self.store.last_result("odd")
+                self.assertEqual((found or {}).get("result"), "PASS")
+                self.assertEqual(self.store.last_runs("odd", 1)[0]["answer"], answer)
+        path = self.store.runs("odd") / "20270101T000000-x.json"
+        for data in (b"[" * 10_000_000, b'{"result": "FAIL", "x": [' + b"[]," * 10_000_000 + b"1]}", b"", b"[]"):
+            with self.subTest(data=data[:20]):
+                path.write_bytes(data)
+                before = time.process_time()
+                self.assertEqual((self.store.last_result("odd") or {}).get("result"), "PASS")
+                self.assertLess(time.process_time() - before, 0.25)
 
 
 class Doctor(CliCase):

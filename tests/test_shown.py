@@ -200,6 +200,8 @@ class Commands(CliCase):
             store, arm = launch.store, launch.arm
             if self.saved:
                 store.put_aside(Cassette("new", "where?", NASTY, NASTY, warnings=(NASTY,)), arm.id)
+            claim = Claim(arm.id, "s", "t", "m", launch.plugin.facts)
+            write_atomically(store.claim_path(arm.id), to_json(claim))
             state = RecordingState("saved" if self.saved else "not saved", "new", "s", 0.0, text=NASTY)
             write_atomically(store.outcome_path(arm.id), to_json(state))
             return Child(0, False, "s", NASTY)
@@ -211,7 +213,7 @@ class Commands(CliCase):
                 mock.patch.object(cli, "find_ripgrep", return_value=""),
             ):
                 found, out, err = self.run_command("record", "new", "--query", "where?", "--overwrite")
-                self.assertEqual((found, NASTY in out + err), (status, False))
+                self.assertEqual((found, NASTY in out + err), (status, False), err)
                 self.own(out)
                 self.own(err)
 

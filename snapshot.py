@@ -13,6 +13,7 @@ import contextvars
 import errno
 import importlib
 import inspect
+import itertools
 import json
 import os
 import re
@@ -652,7 +653,7 @@ _GIT_KINDS = (2, 3)
 class GlobRule(NamedTuple):
     """One line of an ignore file, or one `--glob`, as ripgrep reads both."""
 
-    pattern: re.Pattern[str]  #: of whole paths, one character per byte
+    pattern: str  #: of whole paths, one character per byte
     negated: bool  #: it began with `!`
     folders_only: bool
 
@@ -661,7 +662,8 @@ class GlobRule(NamedTuple):
         """Read one line of an ignore file, or one `--glob`, as ripgrep does.
 
         :returns: None for blanks, comments, and globs that ripgrep refuses; also
-            for `{` within `{}`, which ripgrep 13 refuses and newer ones read.
+            for `{` within `{}`, which ripgrep 13 refuses and newer ones read, and
+            for so many stars that matching could take minutes.
         """
         line = line[:-1] if line.endswith("\r") else line
         if line.startswith("#"):
@@ -681,18 +683,17 @@ class GlobRule(NamedTuple):
 
     def matches(self, path: str, is_folder: bool) -> bool:
         """Say whether `path` fits, which is relative to the ignore file, or to where ripgrep runs."""
-        return (is_folder or not self.folders_only) and bool(self.pattern.fullmatch(_bytewise(path)))
+        return (is_folder or not self.folders_only) and bool(re.fullmatch(self.pattern, _bytewise(path), re.DOTALL))
 
 
 class _RuleFile:
     """The rules of one ignore file; the last line that matches decides."""
 
     def __init__(self, text: str) -> None:
-        rules = (GlobRule.read(line) for line in text.lstrip("\ufeff").split("\n"))
-        self._rules = [rule for rule in rules if rule is not None]
-        self._rules.reverse()
+        lines = text.lstrip("\ufeff").split("\n")[::-1]  # of equal lines only the last can decide
+        self._rules = [rule for line in dict.fromkeys(lines) if (rule := GlobRule.read(line)) is not None]
         # One test for the usual case that no line matches.
-        self._any = re.compile("|".join(rule.pattern.pattern for rule in self._rules), re.DOTALL)
+        self._any = re.compile("|".join(rule.pattern for rule in self._rules), re.DOTALL)
 
     def verdict(self, path: str, is_folder: bool) -> bool | None:
         """Return True for ignored, False for kept, None when no line speaks of `path`."""
@@ -790,11 +791,11 @@ def _whole_glob(glob: str, rooted: bool) -> str:
     return glob + "/*" if glob.endswith("/**") else glob
 
 
-def _glob_pattern(glob: str) -> re.Pattern[str] | None:
+def _glob_pattern(glob: str) -> str | None:
     """Translate a glob as ripgrep reads it; None when it refuses the glob."""
     try:
-        return re.compile(_Glob(_bytewise(glob)).translate(), re.DOTALL)
-    except (_BadGlob, re.error, UnicodeEncodeError):  # the last: half a surrogate pair, which no program is given
+        return _Glob(_bytewise(glob)).translate()
+    except (_BadGlob, UnicodeEncodeError):  # the last: half a surrogate pair, which no program is given
         return None
 
 
@@ -804,7 +805,43 @@ def _bytewise(text: str) -> str:
 
 
 class _BadGlob(Exception):
-    """A glob that ripgrep refuses."""
+    """A glob that ripgrep refuses, or that could take minutes to match."""
+
+
+_STAR = "[^/]*"
+#: Stars between which matching may go back, within a name and across folders.
+_STARS, _DEEP_STARS = 3, 5
+_group_numbers = itertools.count()
+
+
+def _bounded(tokens: list[str]) -> str:
+    """Join the tokens of a glob such that matching it takes a bounded time.
+
+    Of a star before single characters and another star only the shortest match
+    counts: what comes after can begin nowhere better.  So that one is taken and
+    never gone back on, as in `fnmatch.translate`.
+
+    :raises _BadGlob: if too many stars are left that can be gone back on.
+    """
+    stars = [place for place, token in enumerate(tokens) if token == _STAR]
+    made, kept = list(tokens), list(tokens)
+    for star, following in itertools.pairwise(stars) if len(stars) > _STARS - 1 else ():
+        between = tokens[star + 1 : following]
+        if all(_is_one_character(token) for token in between):
+            group = f"g{next(_group_numbers)}"
+            made[star:following] = [f"(?=(?P<{group}>{_STAR}?{''.join(between)}))(?P={group})", *[""] * len(between)]
+            kept[star] = ""
+    near = sum(max(part.count(_STAR) for part in re.split(r"(?<!\\)\|", token)) for token in kept)
+    if near > _STARS or sum(token.count(".*") for token in kept) > _DEEP_STARS:
+        raise _BadGlob
+    return "".join(made)
+
+
+def _is_one_character(token: str) -> bool:
+    """Whether a token is for one character, which is no `/` that a star beside it could leave to it."""
+    if token.startswith("["):
+        return token != _STAR and not re.match(token, "/")
+    return len(token) == 1 or len(token) == 2 and token[0] == "\\"
 
 
 class _Glob:
@@ -832,7 +869,7 @@ class _Glob:
                 self._push("[^/]" if char == "?" else re.escape(char))
         if len(self._stack) > 1:
             raise _BadGlob
-        return ".*" if self._tokens == [_PREFIX] else "".join(self._tokens)
+        return ".*" if self._tokens == [_PREFIX] else _bounded(self._tokens)
 
     @property
     def _tokens(self) -> list[str]:
@@ -874,7 +911,7 @@ class _Glob:
     def _star(self) -> None:
         before = self._glob[self._at - 2 : self._at - 1] if self._at > 1 else ""
         if self._peek() != "*":
-            return self._push("[^/]*")
+            return self._push_star()
         self._next()
         after = self._peek()
         inner = len(self._stack) > 1
@@ -882,10 +919,14 @@ class _Glob:
             self._at += 1
             return self._push(_PREFIX)
         if not self._tokens or not (before == "/" or inner and before in (",", "{")):
-            return self._push("[^/]*[^/]*")
+            return self._push_star()
         if after not in ("", "/") and not (inner and after in (",", "}")):
-            return self._push("[^/]*[^/]*")
+            return self._push_star()
         return self._between(after)
+
+    def _push_star(self) -> None:
+        if self._tokens[-1:] != [_STAR]:  # several say no more than one
+            self._push(_STAR)
 
     def _between(self, after: str) -> None:
         """Replace the slash before `**` by what `/**` or `/**/` stands for."""
@@ -1325,7 +1366,7 @@ _HIDDEN_ATTRIBUTE = 2  # FILE_ATTRIBUTE_HIDDEN of Windows
 #: How many folders stay open, and how deep a file may lie.
 _OPEN_FOLDERS = 64
 #: Ignore files over this many bytes are not read.
-_RULES_LIMIT = 1024 * 1024
+_RULES_LIMIT = 128 * 1024
 
 
 class _Folder:

@@ -1,4 +1,4 @@
-"""Texts over which Hermes's redaction could take minutes: found before, skipped and named."""
+"""Files over which a turn's end could take minutes: found before, skipped and named."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from session_cassettes.cassette_store import Call
 from session_cassettes.snapshot import (
     REDACTION_STEPS,
     SNAPSHOT_FILE_LIMIT,
+    IgnoreRules,
     Redactor,
     Workspace,
     redaction_steps,
@@ -130,6 +131,50 @@ class Snapshots(unittest.TestCase):
         self.assertEqual(list(taken.files), ["a.txt", "other.yaml", "c.txt"])
         self.assertEqual(taken.skipped_paths, dict.fromkeys(("b.pub", "config.yaml"), "too slow to redact"))
         self.assertEqual(len(asked), 3)
+
+
+class IgnoreFiles(unittest.TestCase):
+    """An ignore file is a text of others too: a turn's end matches each file against its lines."""
+
+    def ignored(self, rules: str, path: str) -> tuple[bool, float]:
+        found = IgnoreRules(lambda name: rules if name == ".gitignore" else None, lambda folder: not folder, True)
+        before = time.process_time()
+        return found.ignored(path), time.process_time() - before
+
+    def test_stars_that_go_back_on_one_another_cost_little(self) -> None:
+        long = "a" * 250
+        for rule in (
+            "*a" * 12 + "*b",
+            "*[a-c]?" * 12 + "*b",
+            "{*a,b}" * 12 + "c",
+            "{a,*a}*" * 9 + "b",
+            "**/a/" * 9 + "b",
+            "a/**/" * 9 + "b",
+            "*" * 200 + "b",
+            "[!b]*" * 9 + "b",
+        ):
+            for path in (long, "/".join(["a"] * 60), "/".join([long] * 10)):
+                with self.subTest(rule=rule[:30], path=path[:9]):
+                    self.assertLess(self.ignored(rule + "\n", path)[1], 2.0)
+
+    def test_many_stars_are_still_matched(self) -> None:
+        for rule, path, ignored in (
+            ("*a*b*c*d*", "xaxbxcxdx", True),
+            ("*a*b*c*d*", "xaxbxdxcx", False),
+            ("*aa*aa*aa*b", "aaaaaab", True),
+            ("*aa*aa*aa*b", "aaaaab", False),
+            ("*?*?*?*.py", "abc.py", True),
+            ("*?*?*?*.py", "ab.py", False),
+            ("/*/a*/b*c*d", "x/aa/bbcd", True),
+            ("/*/a*/b*c*d", "x/y/aa/bbcd", False),
+        ):
+            with self.subTest(rule=rule, path=path):
+                self.assertEqual(self.ignored(rule + "\n", path)[0], ignored)
+
+    def test_equal_lines_are_read_once(self) -> None:
+        self.assertLess(self.ignored("a.txt\n" * 20_000, "x/b.txt")[1], 0.5)
+        self.assertTrue(self.ignored("!a.txt\n" + "b.txt\na.txt\n" * 2, "a.txt")[0])
+        self.assertFalse(self.ignored("a.txt\nb.txt\n!a.txt\n", "a.txt")[0])
 
 
 class Recordings(HookCase):

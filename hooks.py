@@ -51,6 +51,7 @@ from .cassette_store import (
     same_file,
     to_json,
     write_atomically,
+    shown,
 )
 from .middleware import (
     Bindings,
@@ -1041,7 +1042,7 @@ class Plugin:
                     self.bindings.close_session(claim.session)
                     self.bindings.close_turn(claim.turn)  # its session's id may have changed since
         except Exception as error:
-            log.debug("earlier claims could not be read: %s", error)
+            log.debug("earlier claims could not be read: %s", shown(error))
 
     # the host's callbacks
 
@@ -1073,7 +1074,7 @@ class Plugin:
             )
             self._turn_starts(turn, started)
         except Exception as error:  # the host must go on; an unclaimed run is INVALID
-            log.warning("session-cassettes could not look at a turn: %s", error)
+            log.warning("session-cassettes could not look at a turn: %s", shown(error))
         self._note_time(started)
 
     def post_llm_call(
@@ -1097,7 +1098,7 @@ class Plugin:
             elif recording := self.bindings.recording_of(turn_id):
                 self._recording_ends(recording, end)
         except Exception as error:
-            log.warning("session-cassettes could not finish a turn: %s", error)
+            log.warning("session-cassettes could not finish a turn: %s", shown(error))
         self._note_time(started)
 
     def _note_time(self, started: float) -> None:
@@ -1130,7 +1131,7 @@ class Plugin:
         try:
             return store.arm_path.exists() and self._claim(store, turn, started)
         except Exception as error:
-            log.warning("session-cassettes could not claim a run: %s", error)
+            log.warning("session-cassettes could not claim a run: %s", shown(error))
             return self.bindings.replay_of(turn.id) is not None
 
     def _ping_reached_a_model(self, turn: Turn, nonce: str) -> None:
@@ -1468,7 +1469,7 @@ class Plugin:
         except CassetteError as error:
             log.warning("session-cassettes: %s", error)
         if state == "not saved":
-            log.warning("session-cassettes: %r was not saved: %s", recording.name, text)
+            log.warning("session-cassettes: %r was not saved: %s", recording.name, shown(text))
 
 
 def _armed_request(state: RecordingState, turn: Turn) -> tuple[str, str]:

@@ -226,6 +226,16 @@ class Commands(CliCase):
                 told = json.loads(out)
                 self.assertEqual((told.get("cassettes") or [told])[0]["warnings"], [NASTY])
 
+    def test_what_goes_into_the_hosts_log(self) -> None:
+        class Odd:
+            def __str__(self) -> str:
+                raise ValueError(NASTY)
+
+        for hook in ("pre_llm_call", "post_llm_call"):
+            with self.subTest(hook=hook), self.assertLogs("session_cassettes.hooks", "WARNING") as logged:
+                self.host.fire(hook, session_id=Odd(), turn_id=Odd(), assistant_response="x", user_message="x")
+                self.assertTrue(all(record.getMessage().isprintable() for record in logged.records))
+
     def test_slash_commands(self) -> None:
         told = RecordingState("not saved", NASTY, "s", 0.0, text=NASTY)
         write_atomically(self.store.recording_path("s"), to_json(told))

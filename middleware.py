@@ -378,12 +378,12 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 _PATH_ARGS = {"read_file": ("path",), "search_files": ("path",), "terminal": ("workdir",)}
 
 
-def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, host: Recorder) -> str:
+def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, recorder: Recorder) -> str:
     """Return one key for all spellings of a call that the live tool answers alike.
 
     :raises ValueError: if the arguments are no JSON.
     """
-    plain = _without_defaults(tool, coerce_args(tool, args, host.hermes))
+    plain = _without_defaults(tool, coerce_args(tool, args, recorder.hermes))
     if workspace is not None:
         for name in _PATH_ARGS.get(tool, ()):
             if isinstance(plain.get(name), str):
@@ -429,13 +429,13 @@ class CommandKeys:
     that its time counts.
     """
 
-    def __init__(self, cassette: Cassette | None, workspace: Workspace | None, host: Recorder) -> None:
-        self._workspace, self._host = workspace, host
+    def __init__(self, cassette: Cassette | None, workspace: Workspace | None, recorder: Recorder) -> None:
+        self._workspace, self._recorder = workspace, recorder
         self._snapshot = cassette.snapshot if cassette else Snapshot()
         self._counts: dict[str, int] = {}  # a key -> how much of its spellings counts
         self._moved = False  # a call's folder may have stayed behind for later ones
         calls = [call for call in cassette.calls if call.tool == "terminal"] if cassette else []
-        if (hermes_release(host.hermes) or (0, 0)) < (0, 20):
+        if (hermes_release(recorder.hermes) or (0, 0)) < (0, 20):
             self._moved = any(self._folder(call.args) for call in calls)
         for call in calls:
             key = self._key(call.args, _OUTCOME)
@@ -455,7 +455,7 @@ class CommandKeys:
         command, folder = args.get("command"), self._folder(args)
         if not isinstance(command, str) or folder is None or not _is_plain_run(args):
             return None
-        forms = command_forms(command, self._host.platform == "win32", self._place(args), self._is_folder(args))
+        forms = command_forms(command, self._recorder.platform == "win32", self._place(args), self._is_folder(args))
         if forms is None:
             return None
         outcome = counts == _OUTCOME and not self._moved and self._workspace is not None
@@ -715,11 +715,11 @@ class Replay:
         self._finished = False
         self._live = 0
         self._cassette = cassette
-        self._host = cassette.recorder if cassette else Recorder()
+        self._recorder = cassette.recorder if cassette else Recorder()
         self._workspace = workspace
         self._index: dict[str, list[int]] = {}  # call key -> recorded calls, in order
         self._keys: dict[str, str] = {}  # a recorded call, word for word -> its call key
-        self._commands = CommandKeys(cassette, workspace, self._host)
+        self._commands = CommandKeys(cassette, workspace, self._recorder)
         self._refused: dict[tuple[str, str], int] = {}  # (tool, path) -> the recorded call that it failed
         self._synth: Synthesizer | None = None
         if cassette is not None:
@@ -733,9 +733,9 @@ class Replay:
         if self._workspace is not None:
             self._refused = _refused_paths(cassette.calls, self._workspace)
             learned = {**learn(cassette.calls, cassette.snapshot), "shapes": learn_shapes(cassette.calls)}
-            if major := self._host.rg_major or self.arm.rg_major:
+            if major := self._recorder.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
-            self._synth = Synthesizer(cassette.snapshot, self._workspace, self._host, learned)
+            self._synth = Synthesizer(cassette.snapshot, self._workspace, self._recorder, learned)
 
     def answer(self, tool: Any, args: Any, session: str, call_id: Any = "") -> Any:
         """Answer one tool call.  Never raises, whatever it is given."""
@@ -771,7 +771,7 @@ class Replay:
 
     def _call_key(self, tool: str, args: Mapping[str, Any]) -> str:
         one = self._commands.key(args) if tool == "terminal" else None
-        return one or call_key(tool, args, self._workspace, self._host)
+        return one or call_key(tool, args, self._workspace, self._recorder)
 
     def _look_up(self, tool: str, args: Any, plain: Any) -> tuple[Answered, Any]:
         cassette = self._cassette

@@ -257,14 +257,14 @@ class Synthesizer:
     written to, and what is remembered between calls can be worked out twice
     without harm.
 
-    :param learned: what `learn` found; it wins over the host's version.
+    :param learned: what `learn` found; it wins over the recording Hermes's version.
     """
 
     def __init__(
-        self, snapshot: Snapshot, workspace: Workspace, host: Recorder, learned: Mapping[str, Any] | None = None
+        self, snapshot: Snapshot, workspace: Workspace, recorder: Recorder, learned: Mapping[str, Any] | None = None
     ) -> None:
-        self._source = _Source(snapshot, workspace, host, learned or {})
-        release = hermes_release(host.hermes)
+        self._source = _Source(snapshot, workspace, recorder, learned or {})
+        release = hermes_release(recorder.hermes)
         known = release is None or release < (0, 23)
         self._shapes: frozenset[_Shape | None] | None = (
             None if known else _COMMON | (learned or {}).get("shapes", frozenset())
@@ -323,16 +323,18 @@ class _Links:
 class _Source:
     """What every answer is made of: the snapshot, and what is known of the Hermes that took it."""
 
-    def __init__(self, snapshot: Snapshot, workspace: Workspace, host: Recorder, learned: Mapping[str, Any]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, workspace: Workspace, recorder: Recorder, learned: Mapping[str, Any]
+    ) -> None:
         self.snapshot = snapshot
         self.workspace = workspace
-        self.host = host
-        self.version = hermes_release(host.hermes)
-        self.family = _family(host.hermes, learned)
-        self.rg = (host.search or learned.get("search", "rg")) != "grep"
+        self.recorder = recorder
+        self.version = hermes_release(recorder.hermes)
+        self.family = _family(recorder.hermes, learned)
+        self.rg = (recorder.search or learned.get("search", "rg")) != "grep"
         self.rg_major: int | None = learned.get("rg_major")
-        self.windows = host.platform == "win32"
-        self.links = _Links(snapshot.links, host.fold_case)
+        self.windows = recorder.platform == "win32"
+        self.links = _Links(snapshot.links, recorder.fold_case)
         self._lock = threading.Lock()
         self._index: _Index | None = None
 
@@ -342,7 +344,7 @@ class _Source:
         if self._index is None:
             with self._lock:
                 if self._index is None:
-                    self._index = _Index(self.snapshot, self.host.git)
+                    self._index = _Index(self.snapshot, self.recorder.git)
         return self._index
 
     def key(self, path: str) -> str:
@@ -358,7 +360,7 @@ class _Source:
         if self.links and ".." in re.split(r"[/\\]" if self.windows else "/", path):
             raise Miss(f"{path}: it climbs, in a workspace with links")
         rel, _ = self.links.follow(rel)
-        return self.index.folded(rel) if self.host.fold_case else rel
+        return self.index.folded(rel) if self.recorder.fold_case else rel
 
     def absence(self, path: str, key: str) -> str:
         """Say why the snapshot does not hold the file at `path`, whose key is `key`."""
@@ -864,7 +866,7 @@ class _ContentSearch:
 
     def find(self, root: _Root, args: Mapping[str, Any]) -> _Found:
         source, pattern = self._source, args["pattern"]
-        if not source.rg and source.host.platform == "darwin" and re.search(_SPECIAL, pattern):
+        if not source.rg and source.recorder.platform == "darwin" and re.search(_SPECIAL, pattern):
             raise Miss("the grep of macOS reads patterns in its own way")
         newline = "\n" in pattern or bool(re.search(_NEWLINE_ESCAPE, pattern))
         multiline = source.rg and newline and source.family.spans_lines

@@ -456,7 +456,7 @@ def _check_crowd(data: bytes, what: str) -> None:
         block = data[start : start + size]
         marks += _count_marks(block)
         start = binascii.crc32(block, start) % (len(data) - size)
-    if marks * len(data) < 64 * size * _VALUES // 2:
+    if marks * len(data) < 64 * size * _VALUES:
         return
     bare = data.replace(b"\\\\", b"").replace(b'\\"', b"")  # each quote that is left begins or ends a string
     if bare.count(b'"') > 4 * _VALUES or _count_marks(b"".join(bare.split(b'"')[::2])) > _VALUES:

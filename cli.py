@@ -422,7 +422,8 @@ def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 
 
 def _listed(pins: Sequence[str]) -> str:
-    return ", ".join(f'"{pin}"' for pin in pins) or "none"
+    more = f" and {len(pins) - _NOTES} more" * (len(pins) > _NOTES)
+    return ", ".join(f'"{shown(pin, _QUOTED)}"' for pin in pins[:_NOTES]) + more or "none"
 
 
 # list and show

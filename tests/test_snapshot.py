@@ -404,8 +404,8 @@ class KeepTest(unittest.TestCase):
         """What a turn's first call is told."""
         return KeepRules().judge(tool, {} if args is None else args, result)
 
-    def test_the_seven_read_only_tools_are_kept(self) -> None:
-        self.assertEqual(len(snapshot.KEPT_TOOLS), 7)
+    def test_the_nine_read_only_tools_are_kept(self) -> None:
+        self.assertEqual(len(snapshot.KEPT_TOOLS), 9)
         for tool in snapshot.KEPT_TOOLS:
             with self.subTest(tool):
                 self.assertIsNone(self.verdict(tool))

@@ -221,7 +221,10 @@ class Calls(VerdictCase):
         left = iter([Step([named[0]]), Step([named[1]])])  # Hermes shows the model only one call of a name
         self.model.brain = lambda _, __: next(left, ANSWER)
         ledger = self.ledger()
-        self.assertEqual(([call.id for call in ledger.calls], ledger.foreign), (["call_0", "call_0"], ()))
+        self.assertEqual([call.tool for call in ledger.calls], [READ.tool, LS.tool])
+        for call in ledger.calls:  # 0.22 gives the second a name of its own
+            self.assertTrue(call.id.startswith("call_0"))
+        self.assertEqual(ledger.foreign, ())
 
     def test_every_tool_that_hermes_offers_comes_by_us(self) -> None:
         asked: list[str] = []

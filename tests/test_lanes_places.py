@@ -15,6 +15,8 @@ from tests.lanes.case import LaneCase, lane_suite
 from tests.lanes.host import HermesHost
 from tests.test_lanes import MISS, Step, ToolCall, TurnsCase, hows
 
+#: After ten steps of a turn Hermes reviews it in the background, with tool calls of its own.
+NO_REVIEW = "skills:\n  creation_nudge_interval: 0\nmemory:\n  nudge_interval: 0\n"
 READ_APP = Step([ToolCall("read_file", {"path": "app.py"})])
 
 
@@ -94,6 +96,8 @@ class AFolderBehindALink(LaneCase):
 
 class TheSameCommand(TurnsCase):
     """Commands and arguments that come to the same, each held against what the live tool says of it."""
+
+    config = NO_REVIEW
 
     RECORDED: tuple[dict[str, Any], ...] = (
         {"command": "cat app.py"},
@@ -212,6 +216,7 @@ class PathsThatFail(TurnsCase):
 class LinksInTheWorkspace(TurnsCase):
     """`AGENTS.md -> CLAUDE.md` and `lib -> src`, both read: a search answers as the live one does."""
 
+    config = NO_REVIEW
     ENGINE = "rg"
     READ = ("AGENTS.md", "CLAUDE.md", "lib/a.py", "src/a.py", "lib/deep/b.py")
     SEARCHES: tuple[dict[str, Any], ...] = (

@@ -295,7 +295,7 @@ def _found(pair: Pair, named: Callable[[str], str]) -> str:
     names = named(one.name), named(other.name)
     counts = tuple(f"{side.passes} of {side.runs}" for side in (one, other))
     if adjusted is None:
-        return f"{names[0]} ({counts[0]}) and {names[1]} ({counts[1]}) are not compared, since a side has no run that counts"
+        return f"{names[0]} ({counts[0]}) and {names[1]} ({counts[1]}) are not compared: a side has no run that counts"
     chance = f"adjusted {chance_text(adjusted)}"
     if not pair.found.differs:
         sides = f"between {names[0]} ({counts[0]}) and {names[1]} ({counts[1]})"

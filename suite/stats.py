@@ -178,7 +178,12 @@ def reaches(passes: int, runs: int, share: float) -> bool:
     :raises ValueError: if the counts are none.
     """
     _check_counts(passes, runs)
-    return runs > 0 and passes >= Fraction(share).limit_denominator(1_000_000) * runs
+    return runs > 0 and passes >= _as_written(share) * runs
+
+
+@lru_cache(maxsize=64)
+def _as_written(share: float) -> Fraction:
+    return Fraction(share).limit_denominator(1_000_000)
 
 
 def is_decided(passes: int, runs: int, planned: int, share: float) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Sequence
 
 import tests.support  # noqa: F401  (loads the plugin)
 
-from session_cassettes.suite import reports
+from session_cassettes.suite import html, reports
 from session_cassettes.suite.cells import Cell, Key, Run
 
 AUTH = (
@@ -17,6 +18,7 @@ CALLS: tuple[tuple[str, Any], ...] = (
     ("search_files", {"pattern": "AuthHandler", "path": "."}),
     ("read_file", {"path": "server/auth.py"}),
 )
+CREATED = "2026-03-01T10:15:00+00:00"
 PINS = ("auth.py", r"re:\b8080\b")
 
 
@@ -42,13 +44,79 @@ def cell(cassette: str, results: str, model: str = "", arm: str = "", answers: S
 
 
 def facts(answer: str = AUTH, **more: Any) -> reports.CassetteFacts:
+    more.setdefault("calls", CALLS)
+    more.setdefault("pins", PINS)
     more.setdefault("request", "Where is the auth handler and what port does it bind?")
-    return reports.CassetteFacts(answer=answer, calls=CALLS, pins=PINS, model="careful", **more)
+    return reports.CassetteFacts(answer=answer, model="careful", **more)
 
 
 def suite(cells: Sequence[Cell], require: float = 1.0, noise: bool = False, **more: Any) -> reports.Suite:
     cassettes = {each.key.cassette: facts(**more) for each in cells}
     versions = ("0.22.2", "1.0.0")
-    return reports.grade_suite(
-        "20260301T101500-ab12", "2026-03-01T10:15:00+00:00", versions, require, cells, cassettes, noise
+    return reports.grade_suite("20260301T101500-ab12", CREATED, versions, require, cells, cassettes, noise)
+
+
+def _likely_cell(cassette: str, arm: str, answers: Sequence[str], **more: Any) -> Cell:
+    """A cell graded as `run` would: by the answer's pins, then by misses; an answer of "" is INVALID."""
+    pins, runs = LIKELY[cassette].pins, []
+    for at, answer in enumerate(answers):
+        held = tuple((pin, bool(re.search(pin.removeprefix("re:"), answer, re.IGNORECASE))) for pin in pins)
+        made = WANDERED if "netstat" in answer else LIKELY[cassette].calls
+        calls = tuple(call(*one) for one in made)
+        missed = any(one["how"] == "miss" for one in calls)
+        result = (
+            "INVALID" if not answer else "FAIL" if not all(ok for _, ok in held) else "DIVERGED" if missed else "PASS"
+        )
+        reasons = () if answer else ("the session ended without an answer",)
+        runs.append(run(result, answer, 9.0 + at * 7 % 5, pins=held, calls=calls, reasons=reasons, **more))
+    return Cell(Key(cassette, "gpt-oss:20b", arm), len(runs), tuple(runs))
+
+
+#: The path of a model that tried a command which was not recorded.
+WANDERED = (
+    ("search_files", {"pattern": "AuthHandler", "path": "."}),
+    ("terminal", {"command": "netstat -tlnp"}, "miss", "this call was not recorded"),
+    ("read_file", {"path": "server/settings.py"}, "synthesized"),
+    ("read_file", {"path": "server/auth.py"}),
+)
+LIKELY = {
+    "auth-port": facts(),
+    "log-rotation": facts(
+        "Logs rotate at 5 MB, three files are kept (`MAX_BYTES` and `BACKUPS` in server/logs.py).",
+        request="When are the logs rotated, and how many are kept?",
+        calls=(("search_files", {"pattern": "rotat", "path": "."}), ("read_file", {"path": "server/logs.py"})),
+        pins=("5 MB", "three"),
+    ),
+    "retry-limit": facts(
+        "A request is tried 4 times, `RETRIES` in client/http.py, with a pause that doubles from 200 ms.",
+        request="How often does the client retry?",
+        calls=(("read_file", {"path": "client/http.py"}),),
+        pins=(r"re:\b4\b", "RETRIES"),
+    ),
+}
+
+
+def likely() -> reports.Suite:
+    """A suite as a person would have it: three cassettes, two arms, answers that differ."""
+    wrong = "The auth handler is `AuthHandler` in server/auth.py, line 29. It binds port 18080."
+    short = "`AuthHandler` in server/auth.py binds port 8080 (`AUTH_PORT`)."
+    wandered = "AuthHandler in server/auth.py binds port 8080; I also tried `netstat`."
+    daily = "Logs rotate daily, and three files are kept, as server/logs.py says."
+    unsure = "I found no rotation of logs."
+    logs, retries = LIKELY["log-rotation"].answer, LIKELY["retry-limit"].answer
+    brief = "It tries 4 times (`RETRIES` in client/http.py)."
+    cells = (
+        _likely_cell(
+            "auth-port", "plain", [AUTH, short, AUTH, wrong, short, AUTH, wandered, AUTH, AUTH, short], tokens=4120
+        ),
+        _likely_cell("auth-port", "skilled", [AUTH, short] * 5, tokens=3310),
+        _likely_cell("log-rotation", "plain", [daily, unsure, daily, daily, unsure] * 2, tokens=9800),
+        _likely_cell("log-rotation", "skilled", [logs, logs + " Nothing is compressed."] * 5, tokens=5020),
+        _likely_cell("retry-limit", "plain", [retries, brief, retries, "", *[brief, retries] * 3], tokens=4400),
+        _likely_cell("retry-limit", "skilled", [retries] * 10, tokens=4010),
     )
+    return reports.grade_suite("20260301T101500-ab12", CREATED, ("0.22.2", "1.0.0"), 0.8, cells, LIKELY)
+
+
+if __name__ == "__main__":  # the picture in the README shows this page
+    print(html.render(likely()), end="")

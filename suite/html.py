@@ -16,13 +16,13 @@ from .style import STYLE
 from .svg import text
 
 #: Bytes of a page; a browser grows slow on more than two millions.
-LIMIT = 1_950_000
+LIMIT = 1_985_000
 #: Of these, what comparisons and cells without their runs may take.
 _PAIRS, _CELLS = 100_000, 700_000
 #: Bytes of a run's details: what it may take however many there are, and at most.
 _LEAST, _MOST = 1_500, 24_000
 #: Bytes that stay free, more than a run and a request take; and runs up to which each dot is a link.
-_SPARE, _LINKED = 40_000, 2_000
+_SPARE, _LINKED = 28_000, 2_000
 #: Calls of a path, pins and reasons that are shown at most, and characters that a call's arguments may always take.
 _CALLS, _ARGS = 60, 40
 
@@ -174,13 +174,16 @@ class _Room:
         """Write a run in its part of what is left, its texts cut as far as that takes, or left out."""
         part = max(self._least, min(_MOST, self.left * len(group.numbers) // max(1, self._waiting)))
         self._waiting -= len(group.numbers)
-        for _ in range(2):
-            most = max(_ARGS, int(part / self._rate))
+        most = max(_ARGS, int(part / self._rate))
+        while True:
             made = _told(group, facts, anchor, most)
             size = len(made.encode())
-            self._rate = max(1.5, min(30.0, max(size / most * 1.1, self._rate * 0.9)))
+            self._rate = max(1.5, min(30.0, max(size / most * 1.05, self._rate * 0.9)))
             if size <= part:
                 return self.take(made)
+            if most == _ARGS:
+                break
+            most = max(_ARGS, int(most * (part / size) ** 2)) if most > 3 * _ARGS else _ARGS
         self._least = min(_MOST, size + size // 20)  # for the next ones: fewer, but each with its texts
         return self.take(_told(group, None, anchor, 0))
 
@@ -235,9 +238,16 @@ def _grouped(runs: Sequence[Run]) -> list[_Run]:
     """Runs by what they did, the worst first; those that did just the same stand together."""
     found: dict[Any, list[int]] = {}
     for number, run in enumerate(runs, 1):
-        found.setdefault((run.result, run.answer, run.pins, run.reasons, repr(run.calls)), []).append(number)
+        found.setdefault((run.result, run.answer, run.pins, run.reasons, _calls_key(run)), []).append(number)
     groups = [_Run(tuple(numbers), runs[numbers[0] - 1]) for numbers in found.values()]
     return sorted(groups, key=lambda group: (WORST_FIRST.index(group.run.result), group.numbers))
+
+
+def _calls_key(run: Run) -> str:
+    try:
+        return repr(run.calls)
+    except RecursionError:
+        return f"too deep: {id(run)}"
 
 
 # --- a run -------------------------------------------------------------------------

@@ -7,6 +7,7 @@ know, or a run as a test of its own, which would count tries as if they were tes
 from __future__ import annotations
 
 import datetime
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -96,7 +97,7 @@ def _seconds(each: Graded) -> float:
 
 
 def _time(seconds: float) -> str:
-    return f"{max(0.0, seconds):.3f}"
+    return f"{max(0.0, seconds) if math.isfinite(seconds) else 0.0:.3f}"
 
 
 def _stamp(created: str) -> str:

@@ -11,7 +11,7 @@ import itertools
 from typing import Iterator, Mapping, NamedTuple, Sequence
 
 from . import stats
-from .cells import Cell, Key, Outcome, Summary
+from .cells import Cell, Outcome, Summary
 
 #: A model and an arm, as `Key` has them: what two sides of a suite differ in.
 Column = tuple[str, str]
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
     corrected for all pairs of the suite.  `smallest` is the smallest difference
     that could have been found: on one cassette the most passes that `other`
     could have had against a `one` that always passes, over cassettes how many
-    must differ all the same way; None if no difference could have been, or if
+    must differ, all in one direction; None if no difference could have been, or if
     there are too many runs to say.  `halves` says that both sides are the same
     arm, so that what differs is noise.
     """
@@ -91,11 +91,14 @@ def compare(summaries: Sequence[Summary], halved: Sequence[Cell] = ()) -> tuple[
     :param halved: cells whose first half of tries is compared with the second
         too: what differs there is noise.
     """
-    by_key = {one.key: one for one in summaries}
-    columns = list(dict.fromkeys((one.key.model, one.key.arm) for one in summaries))
-    names = column_names(columns)
+    cells: dict[Column, dict[str, Summary]] = {}
+    for one in summaries:
+        cells.setdefault((one.key.model, one.key.arm), {})[one.key.cassette] = one
+    names = column_names(list(cells))
     drafts = [
-        draft for one, other in itertools.combinations(columns, 2) for draft in _columns(by_key, names, one, other)
+        draft
+        for one, other in itertools.combinations(cells, 2)
+        for draft in _columns((names[one], cells[one]), (names[other], cells[other]))
     ]
     return _corrected(drafts + [_halves(cell) for cell in halved if len(cell.tries) > 1])
 
@@ -111,17 +114,13 @@ class _Draft(NamedTuple):
     halves: bool = False
 
 
-def _columns(
-    by_key: Mapping[Key, Summary], names: Mapping[Column, str], one: Column, other: Column
-) -> Iterator[_Draft]:
-    cassettes = dict.fromkeys(key.cassette for key in by_key)
-    both = [name for name in cassettes if Key(name, *one) in by_key and Key(name, *other) in by_key]
+def _columns(one: tuple[str, Mapping[str, Summary]], other: tuple[str, Mapping[str, Summary]]) -> Iterator[_Draft]:
+    """Compare two columns, each its name and its cells by cassette."""
+    both = [(cassette, cell, other[1][cassette]) for cassette, cell in one[1].items() if cassette in other[1]]
     if len(both) > 1:
-        outcomes = [(by_key[Key(name, *one)].outcome, by_key[Key(name, *other)].outcome) for name in both]
-        yield _over_cassettes(outcomes, names[one], names[other])
-    for name in both:
-        sides = [(names[column], by_key[Key(name, *column)]) for column in (one, other)]
-        yield _on_one_cassette(name, *(Side(title, each.passes, each.runs) for title, each in sides))
+        yield _over_cassettes([(a.outcome, b.outcome) for _, a, b in both], one[0], other[0])
+    for cassette, a, b in both:
+        yield _on_one_cassette(cassette, Side(one[0], a.passes, a.runs), Side(other[0], b.passes, b.runs))
 
 
 def _halves(cell: Cell) -> _Draft:

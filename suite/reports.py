@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from . import stats
@@ -157,10 +158,14 @@ def percents(summary: Summary, require: float) -> tuple[str, str, str] | None:
     """
     if summary.share is None or summary.interval is None:
         return None
-    numbers = (summary.share, *summary.interval)
+    return _percents(summary.share, *summary.interval, require)
+
+
+@lru_cache(maxsize=4_096)
+def _percents(share: float, low: float, high: float, require: float) -> tuple[str, str, str]:
     for digits in range(4):
-        texts = [f"{100 * number:.{digits}f}" for number in numbers]
-        if all(_tells(float(text), number, require) for text, number in zip(texts, numbers)):
+        texts = [f"{100 * number:.{digits}f}" for number in (share, low, high)]
+        if all(_tells(float(text), number, require) for text, number in zip(texts, (share, low, high))):
             break
     return texts[0], texts[1], texts[2]
 
@@ -316,7 +321,7 @@ def _votes(pair: Pair, named: Callable[[str], str]) -> str:
 def smallest_text(pair: Pair) -> str:
     """The smallest difference that so many runs or cassettes could have shown."""
     if pair.votes is not None:
-        least = f"{pair.smallest} cassettes that differ, all the same way"
+        least = f"{pair.smallest} cassettes that differ, all in one direction"
         return f"the least that would show: {least}" if pair.could_find else f"none could be: that takes {least}"
     one, other = pair.one.runs, pair.other.runs
     if pair.smallest is not None:

@@ -44,12 +44,21 @@ class _Style(NamedTuple):
     def wrapped(self, text: str, indent: str = "    ", first: str = "") -> Iterator[str]:
         """A text in lines that fit, all but the first indented."""
         line, room = first, False
-        for word in self.text(text).split(" "):
+        for word in self._words(self.text(text), self.width - max(len(indent), len(first))):
             if room and columns(line) + 1 + columns(word) > self.width:
                 yield line
                 line, room = indent, False
             line, room = f"{line} {word}" if room else line + word, True
         yield line
+
+    def _words(self, text: str, most: int) -> Iterator[str]:
+        """The words of a text, those that fit no line cut where it ends."""
+        for word in text.split(" "):
+            while columns(word) > most:
+                cut = most if word.isascii() else most // 2  # a character takes two columns at most
+                yield word[:cut]
+                word = word[cut:]
+            yield word
 
 
 def columns(text: str) -> int:
@@ -158,13 +167,17 @@ class _Column(NamedTuple):
     text: Callable[[Summary], str]
     fact: Callable[[Summary], str]
     right: bool = True
+    nothing: str = "-"  #: a column of nothing but this says nothing
 
 
 def _table_columns(require: float) -> list[_Column]:
     """All columns but the cell's name, the ones that give way last first."""
 
     def number_of(outcome: Outcome, head: str) -> _Column:
-        return _Column(head, lambda one: f"{one.counts[outcome]}", lambda one: _some(one.counts[outcome], outcome))
+        def fact(one: Summary) -> str:
+            return f"{one.counts[outcome]} {outcome}" if one.counts[outcome] else ""
+
+        return _Column(head, lambda one: f"{one.counts[outcome]}", fact, nothing="0")
 
     def whether(one: Summary, true: bool, words: tuple[str, str, str]) -> str:
         return words[2] if one.outcome == "INVALID" else words[0] if true else words[1]
@@ -190,10 +203,6 @@ def _table_columns(require: float) -> list[_Column]:
         _Column("tokens", lambda one: reports.tokens_text(one.tokens), lambda one: _medians(one)[1]),
         _Column("cost", lambda one: reports.cost_text(one.cost), lambda one: _medians(one)[2]),
     ]
-
-
-def _some(number: int, word: str) -> str:
-    return f"{number} {word}" if number else ""
 
 
 #: Columns that always stand beside a cell's name: its outcome, its count and its share.
@@ -228,8 +237,7 @@ def _rows(suite: Suite, cells: Sequence[Graded], style: _Style) -> Iterator[str]
 
 
 def _says(column: _Column, summaries: Sequence[Summary]) -> bool:
-    """Whether a column says anything: one of nothing but dashes or noughts does not."""
-    return column.head == "PASS" or {column.text(one) for one in summaries} - {"-", "0"} != set()
+    return any(column.text(one) != column.nothing for one in summaries)
 
 
 def _padded(texts: Sequence[str], widths: Sequence[int], table: Sequence[_Column] = ()) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from typing import Any, Sequence
 
@@ -116,6 +117,77 @@ def likely() -> reports.Suite:
         _likely_cell("retry-limit", "skilled", [retries] * 10, tokens=4010),
     )
     return reports.grade_suite("20260301T101500-ab12", CREATED, ("0.22.2", "1.0.0"), 0.8, cells, LIKELY)
+
+
+#: Texts that mean something to a terminal, to Markdown, to XML or to a browser; each holds the word CANARY.
+HOSTILE = (
+    "<script>CANARY</script>",
+    '"><img src=http://CANARY onerror=CANARY()>',
+    "' onmouseover='CANARY' x='",
+    "</title></style></pre></details></summary><script>CANARY</script>",
+    "<!--CANARY--><!--runs-->]]>&lt;CANARY&gt;&#60;script&#62;",
+    '<a href="javascript:CANARY()">url(http://CANARY)</a>',
+    "\x1b[2J\x1b]0;CANARY\x07\r\x00\x9b31m",
+    "CANARY\u202eevil\u2028\u2029\x85\ufffe\uffff",
+    "CANARY\ud800\udfff lone",
+    "| CANARY | @someone #12 ` `` ``` ```` \\| \\` |\n\n# CANARY\n\n</details>\n---\n| a |",
+    "CANARY\r\n\r\n::error::CANARY\n@everyone",
+    "\u65e5\u672c CANARY \U0001f469\u200d\U0001f4bb e\u0301" + "x" * 5_000,
+)
+
+
+def hostile(seed: int, cells: int = 4, runs: int = 4) -> reports.Suite:
+    """A suite in which every text is somebody else's and means harm."""
+    rng = random.Random(seed)
+
+    def bad() -> str:
+        return " ".join(rng.choices(HOSTILE, k=rng.choice((1, 1, 2))))
+
+    def asked() -> dict[str, Any]:
+        args: Any = rng.choice((bad(), {bad(): bad()}, [bad(), {bad(): [bad()]}], None, 3))
+        return call(bad(), args, rng.choice(("hit", "miss", "synthesized", bad())), bad(), bad())
+
+    def tried() -> Run:
+        pins = ((bad(), True), ("re:" + bad(), False), ("CANARY", True))
+        result = rng.choice(("PASS", "FAIL", "DIVERGED", "INVALID"))
+        calls = tuple(asked() for _ in range(rng.randrange(4)))
+        return run(result, bad(), rng.random() * 99, pins=pins, calls=calls, reasons=(bad(),), path=bad())
+
+    made = [
+        Cell(
+            Key(bad() + str(at // 2), bad(), bad()), runs, tuple(tried() for _ in range(runs)), rng.choice(("", bad()))
+        )
+        for at in range(cells)
+    ]
+    made += [Cell(each.key._replace(model=bad()), 3, tuple(tried() for _ in range(3))) for each in made]
+    cassettes = {
+        each.key.cassette: reports.CassetteFacts(bad(), bad(), ((bad(), {bad(): bad()}),), (bad(),), bad())
+        for each in made
+    }
+    return reports.grade_suite(bad(), bad(), (bad(), bad()), 0.8, made, cassettes, noise=True)
+
+
+def large(cassettes: int, columns: int, runs: int, size: int = 800, harm: bool = False) -> reports.Suite:
+    """A suite of many runs, each with an answer and a path of its own; with harm every character has to be escaped."""
+    rng = random.Random(cassettes)
+    words = ["<&'>\x1b\ud800"] if harm else [f"word{at}" for at in range(400)]
+
+    def long(most: int) -> str:
+        return " ".join(rng.choices(words, k=most // 7))
+
+    def tried() -> Run:
+        asked = [call(*rng.choice(CALLS)) for _ in range(4)]
+        asked.append(call("terminal", {"command": long(100)}, "miss", "this call was not recorded"))
+        result = rng.choice(("PASS", "PASS", "PASS", "FAIL", "DIVERGED", "INVALID"))
+        return run(result, long(size), rng.random() * 30, calls=tuple(asked))
+
+    cells = [
+        Cell(Key(f"case{one}{long(14)}", f"model{other}", ""), runs, tuple(tried() for _ in range(runs)))
+        for one in range(cassettes)
+        for other in range(columns)
+    ]
+    known = {each.key.cassette: facts(long(size)) for each in cells}
+    return reports.grade_suite("20260301T101500-ab12", CREATED, ("0.22.2", "1.0.0"), 0.8, cells, known)
 
 
 if __name__ == "__main__":  # the picture in the README shows this page

@@ -19,8 +19,8 @@ from .svg import text
 LIMIT = 1_985_000
 #: Of these, what comparisons and cells without their runs may take.
 _PAIRS, _CELLS = 100_000, 700_000
-#: Bytes of a run's details: what it may take however many there are, and at most.
-_LEAST, _MOST = 1_500, 24_000
+#: Bytes of a run's details: about what it takes without its texts, what it may take however many there are, at most.
+_BARE, _LEAST, _MOST = 900, 1_500, 24_000
 #: Bytes that stay free, more than a run and a request take; and runs up to which each dot is a link.
 _SPARE, _LINKED = 28_000, 2_000
 #: Calls of a path, pins and reasons that are shown at most, and characters that a call's arguments may always take.
@@ -158,13 +158,13 @@ class _Room:
     """The bytes that are left for runs, and how many runs wait for their part."""
 
     def __init__(self, room: int, runs: int) -> None:
-        self.left, self._waiting = room, runs
+        self.left, self._waiting = room - _SPARE, runs
         self._least = _LEAST
         self._rate = 3.0  # bytes that a run took for each character its texts were cut to
 
     @property
     def is_full(self) -> bool:
-        return self.left <= _SPARE
+        return self.left <= 0
 
     def take(self, text: str) -> str:
         self.left -= len(text.encode())
@@ -174,11 +174,11 @@ class _Room:
         """Write a run in its part of what is left, its texts cut as far as that takes, or left out."""
         part = max(self._least, min(_MOST, self.left * len(group.numbers) // max(1, self._waiting)))
         self._waiting -= len(group.numbers)
-        most = max(_ARGS, int(part / self._rate))
+        most = max(_ARGS, int((part - _BARE) / self._rate))
         while True:
             made = _told(group, facts, anchor, most)
             size = len(made.encode())
-            self._rate = max(1.5, min(30.0, max(size / most * 1.05, self._rate * 0.9)))
+            self._rate = max(1.5, min(30.0, max((size - _BARE) / most * 1.05, self._rate * 0.9)))
             if size <= part:
                 return self.take(made)
             if most == _ARGS:

@@ -51,8 +51,9 @@ def _joined(spans: Sequence[Span], text: str) -> list[Span]:
 def matched(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
     """Pair equal items of two sequences without crossing, most of them at least.
 
-    What stands once on both sides is an anchor (patience sorting); between
-    anchors the same is done again, and small rests are compared in full.
+    Small sequences are compared in full.  In larger ones what stands once on
+    both sides is an anchor (patience sorting), and between anchors the same is
+    done again.
     """
     return sorted(_matched(one, other, (0, len(one)), (0, len(other)), _DEPTH))
 
@@ -69,10 +70,11 @@ def _matched(
         yield high, end
     if low == high or start == end or not depth:
         return
+    if (high - low) * (end - start) <= _SMALL:
+        yield from _common(one, other, (low, high), (start, end))
+        return
     anchors = _anchors(one, other, (low, high), (start, end))
     if not anchors:
-        if (high - low) * (end - start) <= _SMALL:
-            yield from _common(one, other, (low, high), (start, end))
         return
     yield from anchors
     before = (low - 1, start - 1)

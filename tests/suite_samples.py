@@ -62,8 +62,14 @@ def _likely_cell(cassette: str, arm: str, answers: Sequence[str], **more: Any) -
     pins, runs = LIKELY[cassette].pins, []
     for at, answer in enumerate(answers):
         held = tuple((pin, bool(re.search(pin.removeprefix("re:"), answer, re.IGNORECASE))) for pin in pins)
-        made = WANDERED if "netstat" in answer else LIKELY[cassette].calls
-        calls = tuple(call(*one) for one in made)
+        made = [call(*one) for one in LIKELY[cassette].calls]
+        tried = re.search("tried `(.*?)`", answer)
+        if tried:  # a way of its own: a command that was not recorded, and a file that the snapshot holds
+            made[1:1] = [
+                call("terminal", {"command": tried[1]}, "miss", "this call was not recorded"),
+                call("read_file", {"path": "README.md"}, "synthesized"),
+            ]
+        calls = tuple(made)
         missed = any(one["how"] == "miss" for one in calls)
         result = (
             "INVALID" if not answer else "FAIL" if not all(ok for _, ok in held) else "DIVERGED" if missed else "PASS"
@@ -73,13 +79,6 @@ def _likely_cell(cassette: str, arm: str, answers: Sequence[str], **more: Any) -
     return Cell(Key(cassette, "gpt-oss:20b", arm), len(runs), tuple(runs))
 
 
-#: The path of a model that tried a command which was not recorded.
-WANDERED = (
-    ("search_files", {"pattern": "AuthHandler", "path": "."}),
-    ("terminal", {"command": "netstat -tlnp"}, "miss", "this call was not recorded"),
-    ("read_file", {"path": "server/settings.py"}, "synthesized"),
-    ("read_file", {"path": "server/auth.py"}),
-)
 LIKELY = {
     "auth-port": facts(),
     "log-rotation": facts(
@@ -101,9 +100,9 @@ def likely() -> reports.Suite:
     """A suite as a person would have it: three cassettes, two arms, answers that differ."""
     wrong = "The auth handler is `AuthHandler` in server/auth.py, line 29. It binds port 18080."
     short = "`AuthHandler` in server/auth.py binds port 8080 (`AUTH_PORT`)."
-    wandered = "AuthHandler in server/auth.py binds port 8080; I also tried `netstat`."
+    wandered = "AuthHandler in server/auth.py binds port 8080; I also tried `netstat -tlnp`."
     daily = "Logs rotate daily, and three files are kept, as server/logs.py says."
-    unsure = "I found no rotation of logs."
+    unsure = "Three files, it seems. I tried `crontab -l` and found no rotation."
     logs, retries = LIKELY["log-rotation"].answer, LIKELY["retry-limit"].answer
     brief = "It tries 4 times (`RETRIES` in client/http.py)."
     cells = (
@@ -111,7 +110,7 @@ def likely() -> reports.Suite:
             "auth-port", "plain", [AUTH, short, AUTH, wrong, short, AUTH, wandered, AUTH, AUTH, short], tokens=4120
         ),
         _likely_cell("auth-port", "skilled", [AUTH, short] * 5, tokens=3310),
-        _likely_cell("log-rotation", "plain", [daily, unsure, daily, daily, unsure] * 2, tokens=9800),
+        _likely_cell("log-rotation", "plain", [unsure, daily, daily, unsure, daily] * 2, tokens=9800),
         _likely_cell("log-rotation", "skilled", [logs, logs + " Nothing is compressed."] * 5, tokens=5020),
         _likely_cell("retry-limit", "plain", [retries, brief, retries, "", *[brief, retries] * 3], tokens=4400),
         _likely_cell("retry-limit", "skilled", [retries] * 10, tokens=4010),

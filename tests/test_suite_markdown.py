@@ -87,7 +87,7 @@ class Content(unittest.TestCase):
         self.assertLess(text.index("| result |"), text.index("<details>"))
         self.assertIn("no difference shown", text)
         self.assertIn("`every answer is the same text: n may count for one`", text)
-        self.assertIn("[--] 5 MB", blocks_of(text)[1][0])
+        self.assertIn("[--] 5 MB\n[ok] three", blocks_of(text)[1][0])
         self.assertIn("miss: terminal", "".join(blocks_of(text)[1]))
 
     def test_a_column_without_a_number_is_left_out(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
+from ..cassette_store import shown as one_line
 from . import marks, reports, svg
 from .cells import WORST_FIRST, Key, Outcome, Run
 from .reports import CassetteFacts, Graded, Suite, clip, count
@@ -117,7 +118,7 @@ def _pairs(suite: Suite) -> str:
     told = reports.telling(suite.pairs)
 
     def named(name: str) -> str:
-        return reports.one_line(clip(name, 120))
+        return one_line(clip(name, 120))
 
     signs = {True: "<b>! </b>", False: ""}
     rows = (f"<li>{signs[pair.found.differs]}{text(reports.pair_text(pair, named))}</li>" for pair in told)

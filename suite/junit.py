@@ -11,6 +11,7 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 
+from ..cassette_store import shown as one_line
 from . import reports
 from .cells import Outcome
 from .reports import Graded, Suite, count
@@ -65,12 +66,12 @@ def _add_case(parent: ElementTree.Element, suite: Suite, each: Graded, taken: se
     while name in taken:  # of two with one name, readers keep the first only
         name += " (again)"
     taken.add(name)
-    facts = {"classname": clean(reports.one_line(one.key.cassette)), "name": name, "time": _time(_seconds(each))}
+    facts = {"classname": clean(one_line(one.key.cassette)), "name": name, "time": _time(_seconds(each))}
     case = ElementTree.SubElement(parent, "testcase", facts)
     said = [f"{reports.tally(one)} PASS", reports.share_text(one, suite.require), reports.others_text(one)]
     said += [f"pass^{one.runs} {reports.pass_all_text(one)}" if one.runs else "", one.remark]
     message = "; ".join(part for part in [*said, reports.ONE_ANSWER if one.one_answer else ""] if part)
-    message = clean(reports.clip(reports.one_line(message), 1_000))
+    message = clean(reports.clip(one_line(message), 1_000))
     element = _ELEMENTS.get(one.outcome)
     if element:
         told = ElementTree.SubElement(case, element, {"message": message, "type": one.outcome})
@@ -83,8 +84,8 @@ def _add_case(parent: ElementTree.Element, suite: Suite, each: Graded, taken: se
 def _lines(suite: Suite, each: Graded, most: int) -> list[str]:
     cell, facts = each.cell, suite.cassettes.get(each.cell.key.cassette)
     bad = reports.failing(cell.runs)
-    lines = [reports.one_line(reports.clip(cell.trouble, 1_000))] if cell.trouble else []
-    lines += [f"request: {reports.one_line(reports.clip(facts.request, 300))}"] if facts else []
+    lines = [one_line(reports.clip(cell.trouble, 1_000))] if cell.trouble else []
+    lines += [f"request: {one_line(reports.clip(facts.request, 300))}"] if facts else []
     for at, run in bad[:_RUNS]:
         lines += reports.evidence(run, at, most)
     if len(bad) > _RUNS:

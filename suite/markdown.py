@@ -11,10 +11,11 @@ import html
 import re
 from typing import Iterator, Sequence
 
+from ..cassette_store import shown as one_line
 from . import reports
 from .cells import Summary
 from .pairs import Pair
-from .reports import Graded, Suite, count, one_line
+from .reports import Graded, Suite, count
 
 #: UTF-8 bytes of a whole report: GitHub's body of a pull request takes 65,536.
 LIMIT = 60_000

@@ -13,8 +13,9 @@ import unicodedata
 from functools import lru_cache
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
+from ..cassette_store import shown as one_line  # here "shown" is a word of statistics
 from . import stats
-from .cells import WORST_FIRST, Cell, Key, Outcome, Run, Summary, summarize
+from .cells import WORST_FIRST, Cell, Key, Outcome, Run, Summary, summarize, worst_first
 from .pairs import Pair, column_name, compare
 
 
@@ -60,7 +61,8 @@ class Suite(NamedTuple):
     @property
     def worst_first(self) -> list[Graded]:
         """The cells as a person wants them: by outcome, then by share, then by name."""
-        return sorted(self.cells, key=_badness)
+        place = {one.key: at for at, one in enumerate(worst_first([each.summary for each in self.cells]))}
+        return sorted(self.cells, key=lambda each: place[each.summary.key])
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -87,11 +89,6 @@ def grade_suite(
     return Suite(id, created, *versions, require, graded, cassettes, pairs)
 
 
-def _badness(each: Graded) -> tuple[int, float, Key]:
-    summary = each.summary
-    return WORST_FIRST.index(summary.outcome), summary.share or 0.0, summary.key
-
-
 # --- words -------------------------------------------------------------------------
 
 #: A sign for each outcome, and its ASCII stand-in; the word always stands beside it.
@@ -109,11 +106,6 @@ MEANINGS: Mapping[Outcome, str] = {
     "INVALID": "cannot be trusted to have been a replay; it counts as no try",
 }
 ONE_ANSWER = "every answer is the same text: n may count for one"
-
-
-def one_line(text: str) -> str:
-    """Show a text in one line; what cannot be printed is escaped, as `CassetteError` does it."""
-    return _ODD.sub(lambda found: found[0] if found[0].isprintable() else repr(found[0])[1:-1], text)
 
 
 def shown_text(text: str) -> str:
@@ -304,7 +296,7 @@ def _found(pair: Pair, named: Callable[[str], str]) -> str:
     chance = f"adjusted {chance_text(adjusted)}"
     if not pair.found.differs:
         sides = f"between {names[0]} ({counts[0]}) and {names[1]} ({counts[1]})"
-        return f"no difference shown {sides}, {chance}; {smallest_text(pair)}"
+        return f"no difference shown {sides}, {chance}; {_smallest(pair)}"
     if one.passes * other.runs < other.passes * one.runs:
         names, counts = names[::-1], counts[::-1]
     return f"{names[0]} passes more often than {names[1]}, {counts[0]} against {counts[1]}, {chance}"
@@ -318,7 +310,7 @@ def _votes(pair: Pair, named: Callable[[str], str]) -> str:
     return f" (both pass on {both}, only {one} on {only_one}, only {other} on {only_other}, neither on {neither})"
 
 
-def smallest_text(pair: Pair) -> str:
+def _smallest(pair: Pair) -> str:
     """The smallest difference that so many runs or cassettes could have shown."""
     if pair.votes is not None:
         least = f"{pair.smallest} cassettes that differ, all in one direction"

@@ -9,15 +9,16 @@ from __future__ import annotations
 import html
 from typing import Mapping, Sequence
 
+from ..cassette_store import shown as one_line
 from . import reports
 from .cells import WORST_FIRST, Key, Outcome, Run, Summary
 from .pairs import Column, column_names
-from .reports import Suite, clip, one_line
+from .reports import Suite, clip
 
 #: Pixels of the heat map: names at the left, heads above, a box, and the gap between boxes.
 _NAMES, _HEADS, _WIDE, _HIGH, _GAP = 132, 24, 112, 42, 4
 #: Cells of the heat map beyond which it shows no more cassettes.
-MOST_BOXES = 1_000
+_MOST_BOXES = 1_000
 #: Pixels of a bar, dots in a row, pixels from dot to dot, and dots of a cell at most.
 _BAR, _ROW, _STEP, _MOST_DOTS = 220, 25, 14, 2_000
 
@@ -35,7 +36,7 @@ def heat_map(suite: Suite, anchors: Mapping[Key, str]) -> tuple[str, int]:
     """
     columns = suite.columns
     cassettes = list(dict.fromkeys(each.cell.key.cassette for each in suite.worst_first))
-    shown = cassettes[: max(1, MOST_BOXES // max(1, len(columns)))]
+    shown = cassettes[: max(1, _MOST_BOXES // max(1, len(columns)))]
     width, height = _NAMES + len(columns) * (_WIDE + _GAP), _HEADS + len(shown) * (_HIGH + _GAP)
     parts = [f'<svg class="heat" width="{width}" height="{height}" viewBox="0 0 {width} {height}">']
     parts.append("<title>Share of PASS by cassette, and by model and arm</title>")

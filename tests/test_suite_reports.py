@@ -6,11 +6,12 @@ import unittest
 
 from tests.suite_samples import HOSTILE, call, cell, hostile, run, suite
 
+from session_cassettes.cassette_store import shown
 from session_cassettes.suite import reports, stats
-from session_cassettes.suite.cells import Cell, Key, summarize
+from session_cassettes.suite.cells import Cell, Key, Summary, summarize
 
 
-def summary(results: str, require: float = 1.0) -> reports.Summary:
+def summary(results: str, require: float = 1.0) -> Summary:
     return summarize(cell("auth", results), require)
 
 
@@ -96,8 +97,8 @@ class Texts(unittest.TestCase):
     def test_a_line_is_one_line_that_can_be_printed(self) -> None:
         for text in HOSTILE:
             with self.subTest(text=text[:40]):
-                self.assertTrue(reports.one_line(text).isprintable())
-                self.assertEqual(reports.one_line("a b é日"), "a b é日")
+                self.assertTrue(shown(text).isprintable())
+                self.assertEqual(shown("a b é日"), "a b é日")
 
     def test_a_text_keeps_its_lines_and_its_spaces_and_no_other_control(self) -> None:
         self.assertEqual(reports.shown_text("a\r\n\tb\xa0c\r\x1b\u202e"), "a\n\tb\xa0c\\r\\x1b\\u202e")

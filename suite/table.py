@@ -9,22 +9,23 @@ from __future__ import annotations
 import unicodedata
 from typing import Callable, Iterator, NamedTuple, Sequence
 
+from ..cassette_store import shown as one_line  # here "shown" is a word of statistics
 from . import reports
 from .cells import Key, Outcome, Summary
 from .pairs import Pair, column_names
-from .reports import Graded, Suite, count, one_line
+from .reports import Graded, Suite, count
 
 #: Colours a word, by the names "green", "red", "yellow" and "dim"; `cli.Screen.paint` is one.
-Paint = Callable[[str, str], str]
+_Paint = Callable[[str, str], str]
 
 #: Rows and comparisons beyond which a terminal shows no more.
-MOST_ROWS, MOST_PAIRS = 200, 20
+_MOST_ROWS, _MOST_PAIRS = 200, 20
 #: Our own signs, where a console knows ASCII only.
 _ASCII = str.maketrans({"–": "-", "…": "...", "✓": "+", "✗": "x", "≠": "~", "−": "-"})
 _COLOURS: dict[Outcome, str] = {"PASS": "green", "FAIL": "red", "DIVERGED": "yellow", "INVALID": "yellow"}
 
 
-def plain(text: str, colour: str) -> str:
+def _plain(text: str, colour: str) -> str:
     """Paint nothing."""
     return text
 
@@ -34,7 +35,7 @@ class _Style(NamedTuple):
 
     width: int
     ascii_only: bool
-    paint: Paint
+    paint: _Paint
 
     def text(self, text: str) -> str:
         """A text in one line, in characters that the console knows."""
@@ -74,7 +75,7 @@ def _column(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def render(suite: Suite, width: int = 80, ascii_only: bool = False, paint: Paint = plain) -> str:
+def render(suite: Suite, width: int = 80, ascii_only: bool = False, paint: _Paint = _plain) -> str:
     """Write a suite for a terminal: the verdict, what never passed, the cells, the comparisons.
 
     The cells are a grid of cassettes by models and arms where that fits, with a
@@ -93,7 +94,7 @@ def render(suite: Suite, width: int = 80, ascii_only: bool = False, paint: Paint
 
 
 def _head(suite: Suite, style: _Style) -> Iterator[str]:
-    for each in reports.never_passed(suite)[:MOST_ROWS]:
+    for each in reports.never_passed(suite)[:_MOST_ROWS]:
         name = reports.cell_name(each.summary.key)
         yield from _led("FAIL", f"never passed: {name} ({reports.tally(each.summary)})", style, each.summary.outcome)
     yield from _led(reports.outcome_of(suite), reports.headline(suite), style, None)
@@ -113,7 +114,7 @@ def _led(colour: Outcome | None, text: str, style: _Style, sign: Outcome | None)
 def _grid(suite: Suite, style: _Style) -> Iterator[str]:
     """The cells by cassette and column, cassettes with the worst cell first; nothing if it would not fit."""
     cassettes = list(dict.fromkeys(each.cell.key.cassette for each in suite.worst_first))
-    if min(len(cassettes), len(suite.columns)) < 2 or len(cassettes) > MOST_ROWS:
+    if min(len(cassettes), len(suite.columns)) < 2 or len(cassettes) > _MOST_ROWS:
         return
     place = {each.cell.key: _boxed(each.summary, suite.require, style) for each in suite.cells}
     heads = [style.text(name) for name in column_names(suite.columns).values()]
@@ -211,7 +212,7 @@ _FIRST = 3
 
 def _rows(suite: Suite, cells: Sequence[Graded], style: _Style) -> Iterator[str]:
     """A row for each cell; what does not fit beside stands in a line below it."""
-    summaries = [each.summary for each in cells[:MOST_ROWS]]
+    summaries = [each.summary for each in cells[:_MOST_ROWS]]
     if not summaries:
         return
     names = [style.text(reports.cell_name(one.key)) for one in summaries]
@@ -232,8 +233,8 @@ def _rows(suite: Suite, cells: Sequence[Graded], style: _Style) -> Iterator[str]
         yield line.replace(one.outcome, style.paint(one.outcome, _COLOURS[one.outcome]), 1)
         facts = [fact for column in table[fitting:] if (fact := column.fact(one))]
         yield from style.wrapped(", ".join(facts), "  ", "  ") if facts else ()
-    if len(cells) > MOST_ROWS:
-        yield f"and {count(len(cells) - MOST_ROWS, 'more cell')}, none worse than these"
+    if len(cells) > _MOST_ROWS:
+        yield f"and {count(len(cells) - _MOST_ROWS, 'more cell')}, none worse than these"
 
 
 def _says(column: _Column, summaries: Sequence[Summary]) -> bool:
@@ -263,11 +264,11 @@ def _pairs(pairs: Sequence[Pair], style: _Style) -> Iterator[str]:
         return
     yield from style.wrapped(f"{count(len(pairs), 'comparison')}, p-values adjusted for all of them:", "  ")
     chosen = reports.telling(pairs)
-    for pair in chosen[:MOST_PAIRS]:
+    for pair in chosen[:_MOST_PAIRS]:
         sign = "! " if pair.found.differs else "  "
         yield from style.wrapped(reports.pair_text(pair), "      ", "  " + sign)
-    if len(chosen) > MOST_PAIRS:
-        yield f"  and {len(chosen) - MOST_PAIRS:,} more" + _rest(chosen[MOST_PAIRS:])
+    if len(chosen) > _MOST_PAIRS:
+        yield f"  and {len(chosen) - _MOST_PAIRS:,} more" + _rest(chosen[_MOST_PAIRS:])
 
 
 def _rest(pairs: Sequence[Pair]) -> str:

@@ -160,6 +160,8 @@ def uses(tree: ast.Module, modules: set[str]) -> Iterator[tuple[str, str, int]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith(PACKAGE)):
             base = (node.module or "").removeprefix(PACKAGE).strip(".")
+            if node.level == 1 and not {base, *(one.name for one in node.names)} & modules:
+                base = f"suite.{base}".strip(".")  # a module of the suite names another
             for one in node.names:
                 whole = f"{base}.{one.name}" if base else one.name
                 if whole in modules:

@@ -12,6 +12,19 @@ from typing import Any, Literal, Mapping, NamedTuple, Sequence
 
 from . import stats
 
+__all__ = [
+    "Cell",
+    "Key",
+    "Outcome",
+    "Run",
+    "STATUS",
+    "Summary",
+    "WORST_FIRST",
+    "suite_status",
+    "summarize",
+    "worst_first",
+]
+
 #: How a cell of a suite ends.
 Outcome = Literal["PASS", "FAIL", "DIVERGED", "INVALID"]
 #: Worst first; a suite's exit status is that of its worst cell.

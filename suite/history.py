@@ -11,6 +11,8 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 from . import stats
 from .cells import WORST_FIRST, Outcome
 
+__all__ = ["Entry", "Fall", "MARKS", "Row", "entry", "falls", "rows"]
+
 #: What can change between two runs, as `history` calls it.
 MARKS = ("Hermes", "plugin", "cassette", "model", "system prompt")
 

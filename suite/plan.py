@@ -17,6 +17,22 @@ from ..cassette_store import CassetteError, Fields, parse_json
 from . import stats
 from .cells import Cell, Key, Run
 
+__all__ = [
+    "Arm",
+    "Plan",
+    "PlannedCell",
+    "Progress",
+    "SCHEMA",
+    "Try",
+    "check_id",
+    "choose",
+    "cross",
+    "dump_plan",
+    "gather",
+    "parse_arms",
+    "parse_plan",
+]
+
 #: The format of a plan's file.  1: the first.
 SCHEMA = 1
 #: Labels of arms: what fits into a table, a file name and an attribute of XML.

@@ -14,6 +14,8 @@ from typing import Callable, Protocol
 from .cells import Cell, Run
 from .plan import Plan, PlannedCell, Progress, Try
 
+__all__ = ["CellTrouble", "MakeRun", "Runner", "Stopped"]
+
 
 class CellTrouble(Exception):
     """A cell can have no answer any more, for the reason that is the text."""

@@ -12,6 +12,23 @@ from math import ceil, comb, sqrt
 from statistics import NormalDist
 from typing import NamedTuple, Sequence
 
+__all__ = [
+    "ALPHA",
+    "CONFIDENCE",
+    "Comparison",
+    "compared",
+    "fisher",
+    "holm",
+    "is_decided",
+    "pass_all",
+    "reaches",
+    "runs_to_show",
+    "sign_test",
+    "smallest_difference",
+    "smallest_sweep",
+    "wilson",
+]
+
 #: Confidence of every interval, and the chance of a false alarm of every comparison.
 CONFIDENCE = 0.95
 ALPHA = 1 - CONFIDENCE

@@ -467,7 +467,7 @@ class CommandKeys:
         timeout = _seconds(args.get("timeout"))
         if timeout is None or counts == _SECONDS:
             said["timeout"] = args.get("timeout") if timeout is None else timeout
-        return _as_said("terminal", said)
+        return _as_said("terminal", said) + " as it is run"  # nobody's arguments end so
 
     @cached_property
     def _folders(self) -> set[str]:

@@ -410,6 +410,14 @@ class Replays(MiddlewareCase):
         self.assertTrue(replays[0].finish("s", "x").evicted)
         self.assertEqual(self.host.ran, [])
 
+    def test_no_arguments_pass_for_the_key_of_a_command(self) -> None:
+        output = json.dumps({"output": "x", "exit_code": 0, "error": None})
+        made = self.replay(cassette(Call("terminal", {"command": "cat server/auth.py"}, output)))
+        self.assertEqual(self.host.call(self.turn, "terminal", {"command": "cat ./server/auth.py"}), output)
+        forged = {"words": ["word cat", "path ./server/auth.py"]}
+        self.assertEqual(self.host.call(self.turn, "terminal", forged), MISS)
+        self.assertEqual(made.finish("s", "x").errors, ())
+
     def test_sixteen_threads_get_their_own_answers_and_each_is_logged(self) -> None:
         calls = [Call("x", {"n": n}, f"out {n}") for n in range(50)]
         replay = self.replay(cassette(*calls))

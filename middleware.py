@@ -8,6 +8,7 @@ a `Replay` is not even handed `next_call`.  Nothing here touches the disk.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import copy
 import itertools
@@ -338,7 +339,9 @@ def _plain(args: Any) -> Any:
     try:
         return json.loads(json.dumps(args, default=repr, allow_nan=False))
     except Exception:  # what no JSON can say is told in words
-        return repr(args)[:2000]
+        with contextlib.suppress(RecursionError):
+            return repr(args)[:2000]
+        return "arguments that are nested too deeply"
 
 
 # --- what makes two calls the same ---------------------------------------------
@@ -779,7 +782,10 @@ class Replay:
             return Answered(tool, plain, "miss", reason="no cassette is loaded"), MISS
         if not isinstance(args, Mapping):
             return Answered(tool, plain, "miss", reason="the arguments are not an object"), MISS
-        key = self._key(tool, args)
+        try:
+            key = self._key(tool, args)
+        except (TypeError, ValueError, RecursionError):  # so it is none that was recorded
+            return Answered(tool, plain, "miss", reason="the arguments are no JSON"), MISS
         recorded = self._index.get(key)
         if recorded:
             return self._hit(tool, plain, key, recorded, cassette)

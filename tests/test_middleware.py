@@ -418,6 +418,23 @@ class Replays(MiddlewareCase):
         self.assertEqual(self.host.call(self.turn, "terminal", forged), MISS)
         self.assertEqual(made.finish("s", "x").errors, ())
 
+    def test_arguments_that_are_no_json_are_a_miss_and_no_fault(self) -> None:
+        deep: list[Any] = []
+        for _ in range(100_000):
+            deep = [deep]
+        made = self.replay(cassette(Call("terminal", {"command": "cat server/auth.py"}, "x")))
+        for tool, args in (
+            ("terminal", {"command": "cat server/auth.py", "timeout": float("nan")}),
+            ("terminal", {"command": "rg a | wc", "timeout": float("inf")}),
+            ("write_file", {"path": "a", "content": float("nan")}),
+            ("web_search", {"query": deep}),
+            ("read_file", {"path": "a", "offset": float("nan"), "limit": float("inf")}),
+        ):
+            with self.subTest(tool=tool):
+                self.assertEqual(self.host.call(self.turn, tool, args), MISS)
+        ledger = made.finish("s", "x")
+        self.assertEqual((len(ledger.calls), ledger.errors), (5, ()))
+
     def test_sixteen_threads_get_their_own_answers_and_each_is_logged(self) -> None:
         calls = [Call("x", {"n": n}, f"out {n}") for n in range(50)]
         replay = self.replay(cassette(*calls))

@@ -734,7 +734,7 @@ class Replay:
             self._index.setdefault(key, []).append(number)
             self._keys[_as_said(call.tool, call.args)] = key
         if self._workspace is not None:
-            self._refused = _refused_paths(cassette.calls, self._workspace)
+            self._refused = _refused_paths(cassette.calls, cassette.snapshot, self._workspace)
             learned = {**learn(cassette.calls, cassette.snapshot), "shapes": learn_shapes(cassette.calls)}
             if major := self._recorder.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
@@ -870,10 +870,10 @@ _REFUSALS = {
 }
 
 
-def _refused_paths(calls: Iterable[Call], workspace: Workspace) -> dict[tuple[str, str], int]:
+def _refused_paths(calls: Iterable[Call], snapshot: Snapshot, workspace: Workspace) -> dict[tuple[str, str], int]:
     """Return the paths that the tools could not read, by tool, each with the last call that says so.
 
-    A path that another call did read is none of them.
+    A path that another call did read, or that was there in the end, is none of them.
     """
     refused: dict[tuple[str, str], int] = {}
     read = set()
@@ -886,6 +886,10 @@ def _refused_paths(calls: Iterable[Call], workspace: Workspace) -> dict[tuple[st
                 refused[place] = number
             else:
                 read.add(place)
+    if refused:
+        files = [workspace.canonical(path) for path in snapshot.files]
+        read |= {(tool, path) for tool in _REFUSALS for path in files}
+        read |= {("search_files", path[:end]) for path in files for end, char in enumerate(path) if char == "/"}
     return {place: number for place, number in refused.items() if place not in read}
 
 

@@ -552,6 +552,24 @@ class RecordedFailures(MiddlewareCase):
                 self.assertEqual(self.answers(*calls, asked=again), MISS)
         self.assertEqual(self.answers(Call("read_file", {}, self.GONE), asked=("read_file", {"path": 7})), MISS)
 
+    def test_what_the_snapshot_holds_is_not_said_to_be_missing(self) -> None:
+        nowhere = json.dumps({"total_count": 0, "error": "Path not found: server"})
+        for tool, recorded, result, asked in (
+            ("search_files", {"pattern": "a", "path": "server"}, nowhere, {"pattern": "-b", "path": "server"}),
+            (
+                "search_files",
+                {"pattern": "a", "path": "server/auth.py"},
+                nowhere,
+                {"pattern": "-b", "path": "server/auth.py"},
+            ),
+        ):
+            with self.subTest(asked=asked):
+                self.assertEqual(self.answers(Call(tool, recorded, result), asked=(tool, asked)), MISS)
+        newer = cassette(Call("read_file", {"path": "server/auth.py"}, self.GONE), recorder=Recorder("0.23.5", "linux"))
+        self.turn = self.host.start_turn("where?")
+        self.replay(newer)
+        self.assertEqual(self.host.call(self.turn, "read_file", {"path": "server/auth.py", "offset": -5}), MISS)
+
     def test_a_file_that_is_in_the_snapshot_is_read_there(self) -> None:
         asked = ("read_file", {"path": "server/auth.py", "limit": 7})
         found = self.answers(Call("read_file", {"path": "server/auth.py"}, self.GONE), asked=asked)

@@ -8,6 +8,7 @@ a `Replay` is not even handed `next_call`.  Nothing here touches the disk.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import copy
 import itertools
@@ -338,7 +339,9 @@ def _plain(args: Any) -> Any:
     try:
         return json.loads(json.dumps(args, default=repr, allow_nan=False))
     except Exception:  # what no JSON can say is told in words
-        return repr(args)[:2000]
+        with contextlib.suppress(RecursionError):
+            return repr(args)[:2000]
+        return "arguments that are nested too deeply"
 
 
 # --- what makes two calls the same ---------------------------------------------
@@ -467,7 +470,7 @@ class CommandKeys:
         timeout = _seconds(args.get("timeout"))
         if timeout is None or counts == _SECONDS:
             said["timeout"] = args.get("timeout") if timeout is None else timeout
-        return _as_said("terminal", said)
+        return _as_said("terminal", said) + " as it is run"  # nobody's arguments end so
 
     @cached_property
     def _folders(self) -> set[str]:
@@ -731,7 +734,7 @@ class Replay:
             self._index.setdefault(key, []).append(number)
             self._keys[_as_said(call.tool, call.args)] = key
         if self._workspace is not None:
-            self._refused = _refused_paths(cassette.calls, self._workspace)
+            self._refused = _refused_paths(cassette.calls, cassette.snapshot, self._workspace)
             learned = {**learn(cassette.calls, cassette.snapshot), "shapes": learn_shapes(cassette.calls)}
             if major := self._recorder.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
@@ -779,7 +782,10 @@ class Replay:
             return Answered(tool, plain, "miss", reason="no cassette is loaded"), MISS
         if not isinstance(args, Mapping):
             return Answered(tool, plain, "miss", reason="the arguments are not an object"), MISS
-        key = self._key(tool, args)
+        try:
+            key = self._key(tool, args)
+        except (TypeError, ValueError, RecursionError):  # so it is none that was recorded
+            return Answered(tool, plain, "miss", reason="the arguments are no JSON"), MISS
         recorded = self._index.get(key)
         if recorded:
             return self._hit(tool, plain, key, recorded, cassette)
@@ -864,10 +870,10 @@ _REFUSALS = {
 }
 
 
-def _refused_paths(calls: Iterable[Call], workspace: Workspace) -> dict[tuple[str, str], int]:
+def _refused_paths(calls: Iterable[Call], snapshot: Snapshot, workspace: Workspace) -> dict[tuple[str, str], int]:
     """Return the paths that the tools could not read, by tool, each with the last call that says so.
 
-    A path that another call did read is none of them.
+    A path that another call did read, or that was there in the end, is none of them.
     """
     refused: dict[tuple[str, str], int] = {}
     read = set()
@@ -880,6 +886,10 @@ def _refused_paths(calls: Iterable[Call], workspace: Workspace) -> dict[tuple[st
                 refused[place] = number
             else:
                 read.add(place)
+    if refused:
+        files = [workspace.canonical(path) for path in snapshot.files]
+        read |= {(tool, path) for tool in _REFUSALS for path in files}
+        read |= {("search_files", path[:end]) for path in files for end, char in enumerate(path) if char == "/"}
     return {place: number for place, number in refused.items() if place not in read}
 
 

@@ -410,6 +410,31 @@ class Replays(MiddlewareCase):
         self.assertTrue(replays[0].finish("s", "x").evicted)
         self.assertEqual(self.host.ran, [])
 
+    def test_no_arguments_pass_for_the_key_of_a_command(self) -> None:
+        output = json.dumps({"output": "x", "exit_code": 0, "error": None})
+        made = self.replay(cassette(Call("terminal", {"command": "cat server/auth.py"}, output)))
+        self.assertEqual(self.host.call(self.turn, "terminal", {"command": "cat ./server/auth.py"}), output)
+        forged = {"words": ["word cat", "path ./server/auth.py"]}
+        self.assertEqual(self.host.call(self.turn, "terminal", forged), MISS)
+        self.assertEqual(made.finish("s", "x").errors, ())
+
+    def test_arguments_that_are_no_json_are_a_miss_and_no_fault(self) -> None:
+        deep: list[Any] = []
+        for _ in range(100_000):
+            deep = [deep]
+        made = self.replay(cassette(Call("terminal", {"command": "cat server/auth.py"}, "x")))
+        for tool, args in (
+            ("terminal", {"command": "cat server/auth.py", "timeout": float("nan")}),
+            ("terminal", {"command": "rg a | wc", "timeout": float("inf")}),
+            ("write_file", {"path": "a", "content": float("nan")}),
+            ("web_search", {"query": deep}),
+            ("read_file", {"path": "a", "offset": float("nan"), "limit": float("inf")}),
+        ):
+            with self.subTest(tool=tool):
+                self.assertEqual(self.host.call(self.turn, tool, args), MISS)
+        ledger = made.finish("s", "x")
+        self.assertEqual((len(ledger.calls), ledger.errors), (5, ()))
+
     def test_sixteen_threads_get_their_own_answers_and_each_is_logged(self) -> None:
         calls = [Call("x", {"n": n}, f"out {n}") for n in range(50)]
         replay = self.replay(cassette(*calls))
@@ -526,6 +551,24 @@ class RecordedFailures(MiddlewareCase):
             with self.subTest(title):
                 self.assertEqual(self.answers(*calls, asked=again), MISS)
         self.assertEqual(self.answers(Call("read_file", {}, self.GONE), asked=("read_file", {"path": 7})), MISS)
+
+    def test_what_the_snapshot_holds_is_not_said_to_be_missing(self) -> None:
+        nowhere = json.dumps({"total_count": 0, "error": "Path not found: server"})
+        for tool, recorded, result, asked in (
+            ("search_files", {"pattern": "a", "path": "server"}, nowhere, {"pattern": "-b", "path": "server"}),
+            (
+                "search_files",
+                {"pattern": "a", "path": "server/auth.py"},
+                nowhere,
+                {"pattern": "-b", "path": "server/auth.py"},
+            ),
+        ):
+            with self.subTest(asked=asked):
+                self.assertEqual(self.answers(Call(tool, recorded, result), asked=(tool, asked)), MISS)
+        newer = cassette(Call("read_file", {"path": "server/auth.py"}, self.GONE), recorder=Recorder("0.23.5", "linux"))
+        self.turn = self.host.start_turn("where?")
+        self.replay(newer)
+        self.assertEqual(self.host.call(self.turn, "read_file", {"path": "server/auth.py", "offset": -5}), MISS)
 
     def test_a_file_that_is_in_the_snapshot_is_read_there(self) -> None:
         asked = ("read_file", {"path": "server/auth.py", "limit": 7})

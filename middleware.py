@@ -883,7 +883,8 @@ def _refused_paths(calls: Iterable[Call], snapshot: Snapshot, workspace: Workspa
             value = leading_json(_text(call))
             error = value.get("error") if isinstance(value, Mapping) else None
             if isinstance(error, str) and error.startswith(_REFUSALS[call.tool]):
-                refused[place] = number
+                if "_warning" not in value:  # Hermes's remark on how often that very call came
+                    refused[place] = number
             else:
                 read.add(place)
     if refused:

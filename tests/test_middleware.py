@@ -552,6 +552,13 @@ class RecordedFailures(MiddlewareCase):
                 self.assertEqual(self.answers(*calls, asked=again), MISS)
         self.assertEqual(self.answers(Call("read_file", {}, self.GONE), asked=("read_file", {"path": 7})), MISS)
 
+    def test_a_warning_of_repeats_belongs_to_the_call_that_got_it(self) -> None:
+        warned = json.dumps({"total_count": 0, "error": "Path not found: gone", "_warning": "3 times, exactly"})
+        calls = [Call("search_files", {"pattern": "a", "path": "gone"}, one) for one in (self.NOWHERE, warned)]
+        asked = ("search_files", {"pattern": "b", "path": "gone"})
+        self.assertEqual(self.answers(*calls, asked=asked), self.NOWHERE)
+        self.assertEqual(self.answers(calls[1], asked=asked), MISS)
+
     def test_what_the_snapshot_holds_is_not_said_to_be_missing(self) -> None:
         nowhere = json.dumps({"total_count": 0, "error": "Path not found: server"})
         for tool, recorded, result, asked in (

@@ -195,7 +195,7 @@ def judge_calls(slots: Sequence[LiveCall], elsewhere: Sequence[str] = ()) -> tup
             not_kept.append(slot.tool[:_NAME_LENGTH])
             reasons.setdefault(why, []).append(slot.tool)
     if elsewhere:
-        not_kept += elsewhere
+        not_kept += [tool[:_NAME_LENGTH] for tool in elsewhere]
         reasons["it was answered by something else"] = list(elsewhere)
     warnings = [f"{listed(tools)}: {why}" for why, tools in reasons.items()]
     if not_kept:

@@ -1551,7 +1551,7 @@ class Store:
             with contextlib.suppress(CassetteError, OSError):
                 head = _read(folder / entry, lambda file: file.read(_HEAD))
                 if len(head) == _HEAD:
-                    head = head[: head.find(b'\n"reasons": ')].rstrip(b",\n ") + b"}"
+                    head = re.split(rb',\s*"reasons":', head, maxsplit=1)[0] + b"}"  # in no text stands such a quote
                 run = parse_json(head, entry)
                 if isinstance(run, dict):
                     return run

@@ -1621,12 +1621,14 @@ def _slash(plugin: Plugin, raw: str, screen: Screen) -> None:
 def _words(command: str, rest: str) -> list[str]:
     r"""Split a slash command's text; a fact keeps its blanks, quotes and `\`.
 
-    `--remove` is the flag as a fact's first or last word, and `--` makes all
+    `--remove` is the flag as a fact's first or last word, or before the name, and `--` makes all
     that follows it the fact, as in a shell.
     """
     words = rest.split()
     if command != "pin" or len(words) < 2:
         return words
+    if words[0] == "--remove":
+        rest = " ".join([words[1], "--remove", *rest.split(None, 2)[2:]])
     name, fact = rest.split(None, 1)
     fact, remove = fact.strip(), False
     if fact == "--remove":
@@ -1637,7 +1639,7 @@ def _words(command: str, rest: str) -> list[str]:
         fact, remove = fact.rsplit(None, 1)[0], True
     if fact.split(None, 1)[0] == "--":
         fact = fact[2:].strip()
-    if len(fact) > 1 and fact[0] == fact[-1] and fact[0] in "\"'":
+    if len(fact) > 1 and fact[0] in "\"'" and fact.find(fact[0], 1) == len(fact) - 1:
         fact = fact[1:-1]
     return [name, *["--remove"] * remove, "--", fact]
 

@@ -51,7 +51,7 @@ from .snapshot import (
     secret_contents,
     split_command,
 )
-from .synth_search import Miss, Synthesizer, coerce_args, learn, learn_shapes
+from .synth_search import MOST_WAYS_BACK, Miss, Synthesizer, coerce_args, learn, learn_shapes
 
 #: What the model sees for a call that the cassette cannot answer.  It is no
 #: result, but neither does Hermes's loop guard take it for a failing tool: the
@@ -195,7 +195,7 @@ def judge_calls(slots: Sequence[LiveCall], elsewhere: Sequence[str] = ()) -> tup
             not_kept.append(slot.tool[:_NAME_LENGTH])
             reasons.setdefault(why, []).append(slot.tool)
     if elsewhere:
-        not_kept += elsewhere
+        not_kept += [tool[:_NAME_LENGTH] for tool in elsewhere]
         reasons["it was answered by something else"] = list(elsewhere)
     warnings = [f"{listed(tools)}: {why}" for why, tools in reasons.items()]
     if not_kept:
@@ -381,15 +381,22 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 _PATH_ARGS = {"read_file": ("path",), "search_files": ("path",), "terminal": ("workdir",)}
 
 
-def call_key(tool: str, args: Mapping[str, Any], workspace: Workspace | None, recorder: Recorder) -> str:
+def call_key(
+    tool: str,
+    args: Mapping[str, Any],
+    workspace: Workspace | None,
+    recorder: Recorder,
+    known_way: Callable[[str], bool] = lambda path: True,
+) -> str:
     """Return one key for all spellings of a call that the live tool answers alike.
 
+    :param known_way: says of a path whether its names tell where it leads; see `CommandKeys.known_way`.
     :raises ValueError: if the arguments are no JSON.
     """
     plain = _without_defaults(tool, coerce_args(tool, args, recorder.hermes))
     if workspace is not None:
         for name in _PATH_ARGS.get(tool, ()):
-            if isinstance(plain.get(name), str):
+            if isinstance(plain.get(name), str) and known_way(plain[name]):
                 plain[name] = workspace.canonical(plain[name])
     return _as_said(tool, plain)
 
@@ -477,6 +484,20 @@ class CommandKeys:
         """The folders that are known to hold a file."""
         found = {path[:end] for path in self._snapshot.files for end, char in enumerate(path) if char == "/"}
         return {self._workspace.canonical(folder) for folder in found} if self._workspace else set()
+
+    def known_way(self, path: str) -> bool:
+        """Whether each `..` in a path leads back from a folder that is known to be there, in a workspace without links.
+
+        From a link it leads back from where that leads; and where there is no folder, nowhere.
+        """
+        names = re.split(r"[/\\]" if self._recorder.platform == "win32" else "/", path)
+        back = names.count("..")
+        if self._workspace is None or back > MOST_WAYS_BACK or back and self._snapshot.links:
+            return False
+        ways = (names[:end] for end, name in enumerate(names) if name == "..")
+        named = ["/".join(way) for way in ways if not {"", ".", ".."}.issuperset(way)]
+        places = map(self._workspace.canonical, named)
+        return all(place == "." or place in self._folders for place in places)
 
     def _folder(self, args: Mapping[str, Any]) -> str | None:
         """Where a call runs: "" for the workspace itself, None for what is no path."""
@@ -734,7 +755,7 @@ class Replay:
             self._index.setdefault(key, []).append(number)
             self._keys[_as_said(call.tool, call.args)] = key
         if self._workspace is not None:
-            self._refused = _refused_paths(cassette.calls, cassette.snapshot, self._workspace)
+            self._refused = _refused_paths(cassette, self._workspace, self._commands.known_way)
             learned = {**learn(cassette.calls, cassette.snapshot), "shapes": learn_shapes(cassette.calls)}
             if major := self._recorder.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
@@ -774,7 +795,13 @@ class Replay:
 
     def _call_key(self, tool: str, args: Mapping[str, Any]) -> str:
         one = self._commands.key(args) if tool == "terminal" else None
-        return one or call_key(tool, args, self._workspace, self._recorder)
+        return one or call_key(tool, args, self._workspace, self._recorder, self._commands.known_way)
+
+    def _refusal(self, tool: str, path: Any) -> int | None:
+        """The recorded call that failed for a path, if any did."""
+        if self._workspace is None or not isinstance(path, str) or not self._commands.known_way(path):
+            return None
+        return self._refused.get((tool, self._workspace.canonical(path)))
 
     def _look_up(self, tool: str, args: Any, plain: Any) -> tuple[Answered, Any]:
         cassette = self._cassette
@@ -796,7 +823,7 @@ class Replay:
                 raise Miss("the recording has no snapshot")
             text = self._synth.answer(tool, args)
         except Miss as miss:
-            number = self._refused.get((tool, _place(args, self._workspace)))
+            number = self._refusal(tool, args.get("path"))
             if number is None:
                 return Answered(tool, plain, "miss", reason=str(miss)), MISS
             return Answered(tool, plain, "hit", recorded=number), _text(cassette.calls[number])
@@ -870,32 +897,31 @@ _REFUSALS = {
 }
 
 
-def _refused_paths(calls: Iterable[Call], snapshot: Snapshot, workspace: Workspace) -> dict[tuple[str, str], int]:
+def _refused_paths(
+    cassette: Cassette, workspace: Workspace, known_way: Callable[[str], bool]
+) -> dict[tuple[str, str], int]:
     """Return the paths that the tools could not read, by tool, each with the last call that says so.
 
     A path that another call did read, or that was there in the end, is none of them.
     """
     refused: dict[tuple[str, str], int] = {}
     read = set()
-    for number, call in enumerate(calls):
-        place = (call.tool, _place(call.args, workspace))
-        if call.tool in _REFUSALS and place[1]:
+    for number, call in enumerate(cassette.calls):
+        path = call.args.get("path")
+        if call.tool in _REFUSALS and isinstance(path, str) and known_way(path):
+            place = (call.tool, workspace.canonical(path))
             value = leading_json(_text(call))
             error = value.get("error") if isinstance(value, Mapping) else None
             if isinstance(error, str) and error.startswith(_REFUSALS[call.tool]):
-                refused[place] = number
+                if "_warning" not in value:  # Hermes's remark on how often that very call came
+                    refused[place] = number
             else:
                 read.add(place)
     if refused:
-        files = [workspace.canonical(path) for path in snapshot.files]
+        files = [workspace.canonical(path) for path in cassette.snapshot.files]
         read |= {(tool, path) for tool in _REFUSALS for path in files}
         read |= {("search_files", path[:end]) for path in files for end, char in enumerate(path) if char == "/"}
     return {place: number for place, number in refused.items() if place not in read}
-
-
-def _place(args: Mapping[str, Any], workspace: Workspace | None) -> str:
-    path = args.get("path")
-    return workspace.canonical(path) if workspace is not None and isinstance(path, str) else ""
 
 
 def _text(call: Call) -> str:

@@ -19,7 +19,7 @@ from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_relea
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
 from .snapshot import GlobRule, SkipReason, Workspace
 
-__all__ = ["Miss", "Synthesizer", "coerce_args", "learn", "learn_search", "learn_shapes"]
+__all__ = ["MOST_WAYS_BACK", "Miss", "Synthesizer", "coerce_args", "learn", "learn_search", "learn_shapes"]
 
 # --- errors ---------------------------------------------------------------
 
@@ -300,6 +300,10 @@ class Synthesizer:
         raise Miss(f"no result of {tool!r} can be made from files")
 
 
+#: How many `..` of a path are followed, since each takes as long as the path.
+MOST_WAYS_BACK = 32
+
+
 class _Links:
     """The links of a workspace that its snapshot knows of."""
 
@@ -357,10 +361,20 @@ class _Source:
         rel = self.workspace.relative(path)
         if rel is None:
             raise Miss(f"{path}: outside the workspace")
-        if self.links and ".." in re.split(r"[/\\]" if self.windows else "/", path):
+        names = re.split(r"[/\\]" if self.windows else "/", path)
+        if self.links and ".." in names:
             raise Miss(f"{path}: it climbs, in a workspace with links")
+        if names.count("..") > MOST_WAYS_BACK:
+            raise Miss("a path that climbs too often")
+        for way in (names[:end] for end, name in enumerate(names) if name == ".."):
+            if not {"", ".", ".."}.issuperset(way) and not self._is_folder("/".join(way)):
+                raise Miss(f"{path}: it climbs from a folder that may not be there")
         rel, _ = self.links.follow(rel)
         return self.index.folded(rel) if self.recorder.fold_case else rel
+
+    def _is_folder(self, path: str) -> bool:
+        rel = self.workspace.relative(path)
+        return rel is not None and (self.index.folded(rel) if self.recorder.fold_case else rel) in self.index.folders
 
     def absence(self, path: str, key: str) -> str:
         """Say why the snapshot does not hold the file at `path`, whose key is `key`."""

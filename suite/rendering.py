@@ -43,7 +43,7 @@ def rendered(answer: str) -> str:
     lists is gone; within a paragraph a line end or a run of blanks is one blank;
     invisible characters are gone, and typographic quotes, dashes, blanks and
     digits are those of a keyboard.  Each paragraph, heading and line of code is a
-    line of its own.  What is no such mark stays: HTML tags, tables, `~~`.
+    line of its own.  What is no such mark stays: HTML tags, tables (a line each row), `~~`.
     """
     blocks = _Blocks()
     for line in re.split(r"\r\n?|\n", answer):
@@ -126,6 +126,8 @@ _HTML_ENDS = {
 }
 _RULE = r"(?:(?:\* *){3,}|(?:_ *){3,}|(?:- *){3,})\Z"
 _ITEM = r"(?:[*+-]|(?P<number>[0-9]{1,9})[.)])(?:(?P<empty> *\Z)|(?P<pad> {1,4})(?=[^ ])| (?=    ))"
+#: What stands between the head and the rows of a table, where it has more than one column.
+_TABLE_RULE = r" *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *"
 #: Quotes and items within each other that are told apart; what lies deeper is text.
 _DEEPEST = 32
 _ESCAPE = r"\\[!-/:-@\[-`{-~]|\\(?![!-/:-@\[-`{-~])"
@@ -248,9 +250,19 @@ class _Blocks:
                 self.labels.add(_label(one[1]))
                 at = one.end()
             text = text[at:]
-        if self._kind and text.strip(" "):
-            self.found.append((self._kind == "text", text))
+        for part in _rows(text) if self._kind == "text" else [text] * bool(self._kind):
+            if part.strip(" "):
+                self.found.append((self._kind == "text", part))
         self._kind, self._end, self._lines = "", "", []
+
+
+def _rows(text: str) -> list[str]:
+    """A paragraph; or what stands before a table in it, and each of the table's rows."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines[1:]):
+        if "|" in line and re.fullmatch(_TABLE_RULE, line):
+            return ["\n".join(lines[:number]), *lines[number:]]
+    return [text]
 
 
 def _container(rest: str, in_text: bool) -> int:

@@ -114,11 +114,15 @@ class Pinning(CliCase):
             ('--remove "auth handler"', "auth handler"),
             ("--remove -- -Q is quiet", "-Q is quiet"),
             ("--remove -- --remove", "--remove"),
+            ('--remove "a" and "b"', '"a" and "b"'),
         ):
             with self.subTest(typed=typed):
                 self.keep(pins=(pin, "stays"))
                 said = self.host.slash(f"/cassette pin shop {typed}")
                 self.assertEqual((self.pins(), said), (("stays",), f'unpinned "{pin}"; shop has 1 pin'))
+        self.keep(pins=("8080", "stays"))
+        self.host.slash("/cassette pin --remove shop 8080")
+        self.assertEqual(self.pins(), ("stays",))
 
     def test_in_a_session_a_fact_about_the_flag_can_still_be_pinned(self) -> None:
         for typed, pin in (

@@ -21,7 +21,7 @@ from tests.test_cli import CliCase
 
 load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
-from session_cassettes.cassette_store import Call, CassetteError, Snapshot, SnapshotFile, dump_cassette  # noqa: E402
+from session_cassettes.cassette_store import Call, CassetteError, Snapshot, SnapshotFile, dump_cassette, to_json  # noqa: E402
 
 
 class Requests(CliCase):
@@ -183,6 +183,10 @@ class Listing(CliCase):
                 found = self.store.last_result("odd")
                 self.assertEqual((found or {}).get("result"), "PASS")
                 self.assertEqual(self.store.last_runs("odd", 1)[0]["answer"], answer)
+        older = {"name": "odd", "result": "FAIL", "exit_code": 1, "reasons": [], "answer": "x" * 200_000, "model": "m"}
+        (self.store.runs("odd") / "20260301T000000-y.json").write_bytes(to_json(older))  # as 1.0.0 wrote it
+        self.assertEqual((self.store.last_result("odd") or {}).get("result"), "FAIL")
+        (self.store.runs("odd") / "20260301T000000-y.json").unlink()
         path = self.store.runs("odd") / "20270101T000000-x.json"
         for data in (b"[" * 10_000_000, b'{"result": "FAIL", "x": [' + b"[]," * 10_000_000 + b"1]}", b"", b"[]"):
             with self.subTest(data=data[:20]):

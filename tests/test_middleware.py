@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
 import unittest
 from typing import Any, Callable
 from unittest import mock
@@ -435,6 +436,37 @@ class Replays(MiddlewareCase):
         ledger = made.finish("s", "x")
         self.assertEqual((len(ledger.calls), ledger.errors), (5, ()))
 
+    def test_a_way_back_is_another_path_where_a_link_or_no_folder_may_lie_on_it(self) -> None:
+        files = {"x.py": SnapshotFile("root\n", 5), "src/x.py": SnapshotFile("src\n", 4)}
+        linked = Snapshot({**files, "src/deep/y.py": SnapshotFile("y\n", 2)}, links={"lib": "src/deep"})
+        listing = json.dumps({"total_count": 1, "matches": [{"path": "x.py", "line": 1, "content": "root"}]})
+        gone = json.dumps({"error": "File not found: nope.py"})
+        for snapshot, recorded, asked in (
+            (linked, Call("read_file", {"path": "x.py"}, "1|root"), {"path": "lib/../x.py"}),
+            (linked, Call("read_file", {"path": "nope.py"}, gone), {"path": "lib/../nope.py"}),
+            (linked, Call("read_file", {"path": "lib/../nope.py"}, gone), {"path": "nope.py"}),
+            (Snapshot(files), Call("read_file", {"path": "x.py"}, "1|root"), {"path": "gone/../x.py"}),
+            (
+                Snapshot(files),
+                Call("search_files", {"pattern": "root"}, listing),
+                {"pattern": "root", "path": "gone/.."},
+            ),
+            (
+                Snapshot(files),
+                Call("terminal", {"command": "rg 'a|b'", "workdir": "."}, "x"),
+                {"command": "rg 'a|b'", "workdir": "gone/.."},
+            ),
+        ):
+            with self.subTest(asked=asked):
+                self.turn = self.host.start_turn("where?")
+                self.replay(cassette(recorded)._replace(snapshot=snapshot))
+                self.assertEqual(self.host.call(self.turn, recorded.tool, asked), MISS)
+                self.assertEqual(self.host.call(self.turn, recorded.tool, recorded.args), recorded.result)
+        self.replay(cassette(Call("x", {}, "out")))
+        before = time.process_time()
+        self.assertEqual(self.host.call(self.turn, "read_file", {"path": "server/../" * 50_000 + "x"}), MISS)
+        self.assertLess(time.process_time() - before, 5)
+
     def test_sixteen_threads_get_their_own_answers_and_each_is_logged(self) -> None:
         calls = [Call("x", {"n": n}, f"out {n}") for n in range(50)]
         replay = self.replay(cassette(*calls))
@@ -551,6 +583,13 @@ class RecordedFailures(MiddlewareCase):
             with self.subTest(title):
                 self.assertEqual(self.answers(*calls, asked=again), MISS)
         self.assertEqual(self.answers(Call("read_file", {}, self.GONE), asked=("read_file", {"path": 7})), MISS)
+
+    def test_a_warning_of_repeats_belongs_to_the_call_that_got_it(self) -> None:
+        warned = json.dumps({"total_count": 0, "error": "Path not found: gone", "_warning": "3 times, exactly"})
+        calls = [Call("search_files", {"pattern": "a", "path": "gone"}, one) for one in (self.NOWHERE, warned)]
+        asked = ("search_files", {"pattern": "b", "path": "gone"})
+        self.assertEqual(self.answers(*calls, asked=asked), self.NOWHERE)
+        self.assertEqual(self.answers(calls[1], asked=asked), MISS)
 
     def test_what_the_snapshot_holds_is_not_said_to_be_missing(self) -> None:
         nowhere = json.dumps({"total_count": 0, "error": "Path not found: server"})

@@ -9,7 +9,7 @@ from typing import Any
 from tests.support import load_plugin
 
 load_plugin()
-from session_cassettes.cassette_store import Call  # noqa: E402
+from session_cassettes.cassette_store import Call, Cassette, dump_cassette, parse_cassette  # noqa: E402
 from session_cassettes.middleware import LiveCall, judge_calls, remarks
 
 
@@ -181,6 +181,15 @@ class NotKept(unittest.TestCase):
         self.assertEqual(len(not_kept), 3_000)
         self.assertIn("write_file (1500)", " ".join(warnings))
         self.assertLess(max(map(len, [*warnings, *not_kept])), 2_000)
+
+    def test_whatever_names_a_model_made_up_the_recording_can_be_kept(self) -> None:
+        odd = [chr(0xE0000 + number) * 5_000 for number in range(20)]
+        slots = [LiveCall(name, {}, "x", done=True) for name in odd]
+        for calls, elsewhere in ((slots, ()), ([], odd)):
+            with self.subTest(elsewhere=bool(elsewhere)):
+                kept, not_kept, warnings = judge_calls(calls, elsewhere)
+                made = Cassette("c", "q", "a", not_kept=tuple(not_kept), warnings=tuple(warnings))
+                self.assertEqual(parse_cassette(dump_cassette(made), "c.json").warnings, tuple(warnings))
 
 
 if __name__ == "__main__":

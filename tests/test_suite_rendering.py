@@ -141,6 +141,21 @@ class Rendering(unittest.TestCase):
             )
         )
 
+    def test_each_row_of_a_table_is_a_line_of_its_own(self) -> None:
+        self.reads(
+            (
+                ("a | auth\n--- | ---\nserver | b", "a | auth\n--- | ---\nserver | b"),
+                ("| port | **8080** |\n|:-:|--:|\n| b | `c` |", "| port | 8080 |\n|:-:|--:|\n| b | c |"),
+                (
+                    "the auth\nserver:\na | b\n-|-\nc | auth\nserver | d",
+                    "the auth server:\na | b\n-|-\nc | auth\nserver | d",
+                ),
+                ("> a | *b\n> --|--\n> c* | d", "a | *b\n--|--\nc* | d"),
+                ("auth |\nserver", "auth | server"),
+                ("-- | --\nauth\nserver", "-- | -- auth server"),
+            )
+        )
+
     def test_html_is_no_mark_and_hides_none(self) -> None:
         self.reads(
             (

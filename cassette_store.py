@@ -550,7 +550,7 @@ def has_surrogate(text: str) -> bool:
 
 #: Characters of a text at most, by its field's name; what `show` can live with.
 _LENGTHS = dict.fromkeys(("model", "recorded_at", "plugin", "hermes", "platform", "search", "not_kept"), 1_000)
-_LENGTHS |= {"pins": _PIN_LIMIT, "warnings": 10_000, "cwd": 40_000, "cwd_aliases": 40_000}
+_LENGTHS |= {"pins": _PIN_LIMIT, "warnings": 100_000, "cwd": 40_000, "cwd_aliases": 40_000}
 _LENGTHS |= {"text": 12 * 2**20, "result": 12 * 2**20}
 _LENGTH = 2 * 2**20
 #: Entries of a list at most.

@@ -153,6 +153,15 @@ class Listing(CliCase):
                     self.assertEqual((status, out, err.count("\n")), (2, "", 1))
                     self.assertIn(told, err)
 
+    def test_a_warning_that_names_each_call_as_1_0_0_did_is_no_reason_to_refuse_a_cassette(self) -> None:
+        long = ", ".join(["write_file"] * 2_000) + ": not a read-only tool"
+        self.keep("old", warnings=(long,))
+        for words in (("list",), ("show", "old")):
+            with self.subTest(words=words):
+                status, out, err = self.run_command(*words)
+                self.assertEqual((status, err), (0, ""))
+                self.assertNotIn("broken", out)
+
     def test_a_valid_cassette_of_the_largest_size_loads_and_is_listed(self) -> None:
         rows = "1,2,3,[4],{5}\n" * 140_000  # as crowded as a table, but all of it text
         calls = tuple(Call("read_file", {"path": f"{n}"}, rows[: 2**21]) for n in range(6))

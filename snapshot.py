@@ -967,8 +967,8 @@ class _Glob:
 # --- the snapshot: which files are kept --------------------------------------
 
 _MATCH_ROW = r"  \d+: "
-#: Files that hold secrets by their purpose, in lower case: the stricter redaction is for them.
-_SECRET_FILES = frozenset({"config.yaml"})
+#: Files that hold secrets by their purpose, and Hermes's own copies of its: the stricter redaction is for them.
+_SECRET_FILE = r"(?i)config\.yaml(?:\.(?:good|corrupt)\..*)?\Z"
 
 
 def hermes_redactor() -> Redactor | None:
@@ -1317,7 +1317,7 @@ class _Reader:
         return kept, size
 
     def _redacted(self, text: str, *paths: str) -> str:
-        secret = any(path.rpartition("/")[2].lower() in _SECRET_FILES for path in paths)
+        secret = any(re.match(_SECRET_FILE, path.rpartition("/")[2]) for path in paths)
         if secret and not self._redact.strict:
             raise _Skip(SkipReason.NO_STRICTER)
         if redaction_steps(text, secret) > REDACTION_STEPS:

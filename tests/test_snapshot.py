@@ -1065,6 +1065,13 @@ class SnapshotTest(unittest.TestCase):
         self.assertEqual(older.skipped_paths, dict.fromkeys(("config.yaml", "d/Config.YAML"), "no stricter redaction"))
         self.skips("not found", "x/config.yaml", redact=hermes_redactor(redact_of_0_19))
 
+    def test_the_copies_that_hermes_makes_of_its_config_yaml_are_such_files_too(self) -> None:
+        names = ("config.yaml.good.20260101", "backups/config/config.yaml.corrupt.1", "config.yaml.md")
+        for name in names:
+            self.write(name, "secret")
+        taken = self.take(*names, redact=redactor(lambda text, strict: f"{text} {strict}"))
+        self.assertEqual([file.text for file in taken.files.values()], ["secret True", "secret True", "secret False"])
+
     @POSIX_ONLY
     def test_a_link_to_a_config_yaml_is_one(self) -> None:
         self.write("config.yaml", "api_key: secret")

@@ -443,10 +443,9 @@ class CommandKeys:
         self._workspace, self._recorder = workspace, recorder
         self._snapshot = cassette.snapshot if cassette else Snapshot()
         self._counts: dict[str, int] = {}  # a key -> how much of its spellings counts
-        self._moved = False  # a call's folder may have stayed behind for later ones
         calls = [call for call in cassette.calls if call.tool == "terminal"] if cassette else []
-        if (hermes_release(recorder.hermes) or (0, 0)) < (0, 20):
-            self._moved = any(self._folder(call.args) for call in calls)
+        self._stays = (hermes_release(recorder.hermes) or (0, 0)) < (0, 20)  # where a call's `workdir` is
+        self._moved = self._stays and any(self._folder(call.args) for call in calls)
         for call in calls:
             key = self._key(call.args, _OUTCOME)
             if key is not None:
@@ -470,9 +469,9 @@ class CommandKeys:
             return None
         outcome = counts == _OUTCOME and not self._moved and self._workspace is not None
         said: dict[str, Any] = {"words": forms.outcome if outcome else forms.words}
-        if folder and not (outcome and forms.placed and folder in self._folders):
+        if folder and (self._stays or not (outcome and forms.placed and folder in self._folders)):
             said["workdir"] = folder
-        elif self._moved and args.get("workdir"):
+        elif self._moved and args.get("workdir"):  # which leads back
             said["workdir"] = "."
         timeout = _seconds(args.get("timeout"))
         if timeout is None or counts == _SECONDS:

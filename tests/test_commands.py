@@ -197,6 +197,16 @@ class TheSameCommand(CommandCase):
         self.check(old, "cat auth.py", ["cat 'auth.py'"], others)
         self.check(new, "cat auth.py", others, [])
 
+    def test_a_folder_that_an_older_hermes_would_stay_in_makes_another_call_of_it(self) -> None:
+        """It moves the calls after it, whose recorded results are those of the workspace."""
+        recorded = "cat server/auth.py"
+        there = {"command": "cat auth.py", "workdir": "server"}
+        self.check(self.keys((recorded, OK)), recorded, [there], [])
+        self.check(self.keys((recorded, OK), hermes="0.19.0"), recorded, ["cat ./server/auth.py"], [there])
+        self.check(
+            self.keys(("ls", OK), hermes="0.19.0"), "ls", ["ls ."], [{"command": f"ls {ROOT}", "workdir": "server"}]
+        )
+
     def test_what_is_no_plain_run_or_no_json_has_no_key(self) -> None:
         keys = self.keys()
         for args in ({}, {"command": None}, {"command": ["ls"]}, {"command": "ls", "workdir": 7}, {"command": "a\nb"}):

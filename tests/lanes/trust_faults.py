@@ -406,7 +406,7 @@ class Children(FaultCase):
         keep_cassette(_Home(self.home), "port", "x" * 200_000, self.root / "work", "0.19.0")
         if sys.platform == "linux":
             code, out = self.run_port()
-            self.assertEqual((code, "cannot start" in out), (2, True), out)
+            self.assertEqual((code, "too long to be replayed" in out), (2, True), out)
 
     def printed(self, text: str) -> Any:
         """The arguments that the stand-in of the last test saw."""

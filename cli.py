@@ -1028,14 +1028,23 @@ def _take_place(store: Store) -> FileLock:
     return lock
 
 
+#: What a client says with exit status 1 when it began no session.
+_BEGAN_NONE = r"(?i)unsupported|creation options|unknown[ _]skill|\bprovider\b|\bsource\b|not ready"
+
+
 def _refuse_unstarted(launch: Launch, child: Child, claim: Claim | None) -> None:
     """Tell a session that never began apart from one that went wrong: there is nothing to grade.
 
+    A client that was killed, or failed without saying why it began none, may
+    have sent the request all the same: that is for the verdict.
+
     :raises CassetteError: if the client of a gateway ended before it had a session.
     """
-    if launch.arm.hosting != "gateway" or claim is not None or child.timed_out or child.session or child.code is None:
+    if launch.arm.hosting != "gateway" or claim is not None or child.timed_out or child.session:
         return
     said = child.complaint or "it printed nothing"
+    if child.code not in (0, 2) and not (child.code == 1 and re.search(_BEGAN_NONE, said)):
+        return
     way = "run hermes cassette doctor"
     if "skills" in said and launch.options.cassette_skills:
         way = "leave --skill out, this Hermes takes no skill for a single session"

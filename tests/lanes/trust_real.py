@@ -112,8 +112,9 @@ class ReplayFromOutside(LaneCase):
         for name in ("nothing", "everything"):
             keep_cassette(self.home, name, f"watch {name}?", self.work, self.version)
         quiet = self.traced("nothing", 0)
-        busy = self.traced("everything", 3)
+        busy = self.traced("everything", 4)  # Hermes itself answers for a tool that does not exist
         run = self.store_run("everything")
+        self.assertEqual(run["reasons"], ["a tool call was answered by something else: no_such_tool"])
         by_tool = {call["tool"] for call in run["calls"]}
         self.assertEqual({call["how"] for call in run["calls"]} - {"miss", "synthesized"}, set())
         self.assertEqual([path.name for path in self.work.iterdir()], ["a.txt"], "a tool ran")

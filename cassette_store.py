@@ -135,13 +135,16 @@ class SnapshotFile(NamedTuple):
     `text` is the decoded, redacted text, every newline, CR and BOM kept;
     `size` is the file's size on disk in bytes (before redaction), `mtime` its
     modification time in seconds; `ignored` says that git's or ripgrep's ignore
-    rules hid it from a plain search.
+    rules hid it from a plain search.  `masks` says where the redacted text
+    hides something: start, end and kind (`snapshot.masked_values`) of each place
+    in order; None where an older recording did not note them.
     """
 
     text: str
     size: int
     mtime: float = 0.0
     ignored: bool = False
+    masks: tuple[tuple[int, int, str], ...] | None = None
 
 
 class Snapshot(NamedTuple):
@@ -708,7 +711,10 @@ def _large_lines(cassette: Cassette) -> bytes:
         "skipped": dict(cassette.snapshot.skipped),
         "skipped_paths": dict(cassette.snapshot.skipped_paths),
         "links": dict(cassette.snapshot.links),
-        "files": {path: file._asdict() for path, file in cassette.snapshot.files.items()},
+        "files": {
+            path: {name: one for name, one in file._asdict().items() if one is not None}
+            for path, file in cassette.snapshot.files.items()
+        },
     }
     return b"%s\n}\n" % _lines(cassette.name, calls=calls, snapshot=snapshot)
 
@@ -857,7 +863,8 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
         size = one.get("size", int, len(text))
         if size < 0:
             raise one.bad("size", "is negative")
-        files[path] = SnapshotFile(text, size, one.number("mtime", 0), one.get("ignored", bool, False))
+        masks = _parse_masks(one, len(text)) if "masks" in value else None
+        files[path] = SnapshotFile(text, size, one.number("mtime", 0), one.get("ignored", bool, False), masks)
     counts = Fields(snapshot.get("skipped", dict, {}), fields.file, "snapshot.skipped")
     paths = Fields(snapshot.get("skipped_paths", dict, {}), fields.file, "snapshot.skipped_paths")
     links = Fields(snapshot.get("links", dict, {}), fields.file, "snapshot.links")
@@ -867,6 +874,21 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
         {path: paths.get(path, str) for path in paths.value},
         {path: links.get(path, str) for path in links.value},
     )
+
+
+def _parse_masks(file: Fields, length: int) -> tuple[tuple[int, int, str], ...]:
+    done = 0
+    masks = []
+    for value in file.get("masks", list):
+        if (
+            type(value) is not list
+            or [*map(type, value)] != [int, int, str]
+            or not done <= value[0] <= value[1] <= length
+        ):
+            raise file.bad("masks", f"should be places in the text, but one is {_quoted(value)}")
+        masks.append(tuple(value))
+        done = value[1]
+    return tuple(masks)
 
 
 def _parse_pins(fields: Fields) -> tuple[str, ...]:
@@ -1609,6 +1631,8 @@ def _is_plain(calls: Sequence[Call], snapshot: Snapshot) -> bool:
         if type(file.text) is not str or type(file.size) is not int or file.size < 0 or type(file.ignored) is not bool:
             return False
         if type(file.mtime) is not float or not is_plain_json([file.size, file.mtime]):
+            return False
+        if file.masks not in (None, ()):  # rare: to parse them costs nothing
             return False
     counts, reasons, links = dict(snapshot.skipped), dict(snapshot.skipped_paths), dict(snapshot.links)
     return (

@@ -13,6 +13,7 @@ import time
 import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Callable, Iterable, Iterator, NamedTuple, NoReturn, Sequence
 
 __all__ = ["Matcher", "PatternError", "Search", "TooSlow", "Untranslatable", "compile_pattern"]
@@ -1326,19 +1327,10 @@ class _Automaton:
     generous one, whatever is doubtful holds: what it does not accept cannot match.
     """
 
-    def __init__(
-        self,
-        matcher: Matcher,
-        alphabet: _Alphabet,
-        deadline: float,
-        *,
-        reverse: bool = False,
-        anchored: bool = False,
-        spans: bool = False,
-        generous: bool = False,
-    ) -> None:
+    def __init__(self, matcher: Matcher, alphabet: _Alphabet, deadline: float, role: str) -> None:
         self.alphabet, self.deadline = alphabet, deadline
-        self.reverse, self.anchored, self.spans, self.generous = reverse, anchored, spans, generous
+        self.reverse, self.generous, self.spans = role == "starts", role == "generous", role in ("starts", "end")
+        self.anchored = role == "end" or role != "starts" and _anchored(matcher.node)
         self.size = len(alphabet.masks)
         self.program: list[tuple[Any, ...]] = [("match",)]
         self.entry = self._emit(matcher.node, 0)
@@ -1476,12 +1468,36 @@ class _Automaton:
         row = row or self._made(row)
         return row is _MATCHED or (row is not _DEAD and self._ends(row[-1]))
 
+    def settles(self, pieces: Iterable[tuple[bytes, int | None]]) -> bool | None:
+        """Tell whether a line matches, None when that depends on pieces of which the kinds and the least number are told."""
+        if len(self.rows) > _MOST_STATES // 2:
+            self._forget()
+        rows = [self.start]
+        for kinds, least in pieces:
+            kinds = kinds if least is None else bytes(set(kinds))
+            for each in [bytes((kind,)) for kind in kinds] if least is None else [kinds] * least:
+                rows = self._after(rows, each)
+            while least is not None and len(more := self._after(rows, kinds, rows)) > len(rows):
+                rows = more
+        ends = {row is _MATCHED or (row is not _DEAD and self._ends(row[-1])) for row in rows}
+        return ends.pop() if len(ends) == 1 else None
+
+    def _after(self, rows: list[Row], kinds: bytes, kept: Sequence[Row] = ()) -> list[Row]:
+        """Return each row that a character of these kinds leads to, and those to be kept, once."""
+        found = {id(row): row for row in kept}
+        for row in rows:
+            for kind in kinds:
+                after = row and (row[kind] or self._made(row[kind]))  # an empty row is a verdict, and stays
+                found[id(after)] = after
+                if len(self.rows) >= _MOST_STATES:
+                    raise Untranslatable("a masked secret may stand for too much")
+        return list(found.values())
+
     def _ends(self, state: tuple[tuple[int, ...], int, bool]) -> bool:
         """Tell whether a match ends where a line does that was read up to this state."""
-        found = self.ends.get(state)
-        if found is None:
-            found = self.ends[state] = self._closure(state, _EDGE)[1]
-        return found
+        if state not in self.ends:
+            self.ends[state] = self._closure(state, _EDGE)[1]
+        return self.ends[state]
 
     def hits(self, kinds: bytes, before: int = _EDGE) -> Iterator[int]:
         """Yield, for each place where a match ends, how many kinds were read (needs `spans`).
@@ -1532,18 +1548,24 @@ class Search:
             return []
         if text.endswith("\n") and not self.matcher.multiline:
             text = text[:-1]  # no line begins behind it
-        found: list[int] = []
-        for number in self._numbers(text):
-            if limit is not None and len(found) >= limit:
-                break
-            found.append(number)
-        return found
+        return list(islice(self._numbers(text), limit))
+
+    def settles(self, pieces: Sequence[str | tuple[str, int]]) -> bool | None:
+        """Tell whether the live tool prints a line; None when that depends on its unknown pieces.
+
+        :param pieces: texts, and for each unknown one the letters it may be of and how many there are at least.
+        :raises Untranslatable, TooSlow: as in `lines`.
+        """
+        told = [(piece, None) if isinstance(piece, str) else piece for piece in pieces]
+        if self.matcher.ascii_only and not "".join(text for text, _ in told).isascii():
+            raise Untranslatable(self.matcher.ascii_only)
+        self._kinds("".join(text for text, _ in told))  # all of them before the automaton is made
+        return self._automaton("line").settles([(self._kinds(text), least) for text, least in told])
 
     def stretches(self, text: str) -> int:
         """Return how many stretches of lines rg prints for matches that may span lines, each as one match.
 
-        :raises Untranslatable: as in `lines`.
-        :raises TooSlow: if the search's time is over.
+        :raises Untranslatable, TooSlow: as in `lines`.
         """
         count, done = 0, -1
         for first, last in self._touched(text):
@@ -1567,9 +1589,7 @@ class Search:
         """Return the text in which to look for needles: as it is, or folded; None if that moved letters."""
         if not self.matcher.folded:
             return text
-        hay = text.lower()
-        if "\u017f" in hay:
-            hay = hay.replace("\u017f", "s")  # the one letter that folds to an ASCII one but is lower case
+        hay = text.lower().replace("\u017f", "s")  # the one letter that folds to an ASCII one but is lower case
         return hay if len(hay) == len(text) else None
 
     def _likely(self, text: str, hay: str) -> Iterator[int]:
@@ -1607,15 +1627,7 @@ class Search:
         """Return the automaton for a "line" (or the "generous" one), or that for the "starts" or an "end" of matches."""
         if role not in self.automata:
             assert self.alphabet is not None
-            self.automata[role] = _Automaton(
-                self.matcher,
-                self.alphabet,
-                self.deadline,
-                reverse=role == "starts",
-                spans=role in ("starts", "end"),
-                generous=role == "generous",
-                anchored=role == "end" or (role != "starts" and _anchored(self.matcher.node)),
-            )
+            self.automata[role] = _Automaton(self.matcher, self.alphabet, self.deadline, role)
         return self.automata[role]
 
     def _spanned(self, text: str) -> Iterator[int]:

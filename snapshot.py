@@ -25,6 +25,7 @@ import unicodedata
 from collections import Counter
 from fnmatch import translate
 from functools import cache
+from itertools import accumulate
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from .cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile, same_file
@@ -1291,8 +1292,8 @@ class _Reader:
         try:
             path = target = folder.spelled(name)
             target, data, status = folder.read(path, self._gathered.room)
-            text, size = self._text(data, path, target)
-            file = SnapshotFile(text, status.st_size, status.st_mtime, rules.ignored(target))
+            text, masks, size = self._text(data, path, target)
+            file = SnapshotFile(text, status.st_size, status.st_mtime, rules.ignored(target), masks)
             self._gathered.keep(name, target, file, size)
         except _Skip as skip:
             target = skip.path or target
@@ -1302,8 +1303,8 @@ class _Reader:
         if target != path:
             self._gathered.link(folder.links(path, target))
 
-    def _text(self, data: bytes, *paths: str) -> tuple[str, int]:
-        """Return the text as it is kept and its size in bytes as stored."""
+    def _text(self, data: bytes, *paths: str) -> tuple[str, tuple[Mask, ...], int]:
+        """Return the text as it is kept, what it hides, and its size in bytes as stored."""
         if b"\0" in data:
             raise _Skip(SkipReason.BINARY)
         try:
@@ -1314,7 +1315,14 @@ class _Reader:
         size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
         if size > self._gathered.room:
             raise _Skip(SkipReason.TOTAL)
-        return kept, size
+        return kept, _find_masks(text, kept, self._alone), size
+
+    def _alone(self, line: str) -> str | None:
+        """Redact one line as the live search does; None when that fails."""
+        try:
+            return self._redact(line, False)
+        except Exception:  # then nothing is known of what a search shows
+            return None
 
     def _redacted(self, text: str, *paths: str) -> str:
         secret = any(re.match(_SECRET_FILE, path.rpartition("/")[2]) for path in paths)
@@ -1329,6 +1337,139 @@ class _Reader:
         if not isinstance(kept, str):
             raise _Skip(SkipReason.REDACTION_FAILED)
         return kept
+
+
+# --- masks: where redaction hides something ------------------------------------
+
+#: Where a text hides something: start, end, and kind.
+Mask = tuple[int, int, str]
+
+#: What Hermes puts for a secret, or for the middle of one.
+_MASK = r"«redacted[^»\n]*»|\*{3,}|\.\.\.|\[REDACTED PRIVATE KEY\]"
+_LABEL = "«redacted:(.+)…»"
+_KEY_BLOCK = r"-----BEGIN[A-Z ]*PRIVATE KEY-----[\s\S]*?-----END[A-Z ]*PRIVATE KEY-----"
+_KEY_MASK = "[REDACTED PRIVATE KEY]"
+_ALNUM = "".join(map(chr, (*range(48, 58), *range(65, 91), *range(97, 123))))
+_VISIBLE = "".join(map(chr, range(33, 127)))
+#: Vendors' prefixes behind which only letters and digits follow; elsewhere also `_`, `.`, `=` and `-`.
+_ALNUM_TOKENS = frozenset(
+    "ghp_ gho_ ghu_ ghs_ ghr_ AKIA pplx- fc- sk_live_ sk_test_ rk_live_ hf_ r8_ npm_ dop_v1_ doo_v1_ tvly- exa_ gsk_"
+    " syt_ retaindb_ hsk- mem0_ brv_ xai- ntn_ fw- fw_ fpk_".split()
+)
+#: What may stand in place of the other kinds of mask: of which letters, and how many at least.
+_MASKED = {"digits": (_ALNUM[:10], 1), "inner": (_VISIBLE, 8), "word": (_VISIBLE, 1), "text": (_VISIBLE + " \t", 0)}
+#: Lines with masks in one file beyond which no place is kept.
+_MASKED_LINES = 1000
+#: The longest line of which a search shows all, in characters.
+_SHOWN_LINE = 500
+
+
+def _find_masks(text: str, kept: str, redact: Callable[[str], str | None]) -> tuple[Mask, ...]:
+    """Return where a redacted text hides something, and what kind of thing.
+
+    :param text: the file before redaction.
+    :param kept: the file after redaction.
+    :param redact: redacts one line as the live search does.
+    """
+    if text == kept:
+        return ()
+    nowhere = ((0, len(kept), "file"),)
+    shortened, keys = _without_keys(text)
+    before, after = shortened.split("\n"), kept.split("\n")
+    changed = [number for number, pair in enumerate(zip(before, after)) if pair[0] != pair[1] or number in keys]
+    if len(before) != len(after) or len(changed) > _MASKED_LINES:
+        return nowhere
+    starts = list(accumulate((len(line) + 1 for line in after), initial=0))
+    found: list[tuple[Mask, str]] = []
+    for number in changed:
+        old, new = before[number], after[number]
+        if number in keys:
+            start = new.find(_KEY_MASK)
+            pairs = [((start, start + len(_KEY_MASK), "lines"), "")] if old == new else []
+        else:
+            pairs = _line_masks(old, new, "" if len(old) <= _SHOWN_LINE and redact(old) == new else " apart")
+        if not pairs:
+            return nowhere
+        here = starts[number]
+        found += [((here + start, here + end, kind), value) for (start, end, kind), value in pairs]
+    return _said_elsewhere(kept, found)
+
+
+def masked_values(kind: str) -> tuple[str, str, int]:
+    """Return what may stand at a mask within a line: a beginning, of which letters it goes on, and how many at least.
+
+    The first word of a kind tells it: "token" and its prefix, the "digits" of
+    a number, the "inner" part of a long secret, a "word" without a blank, any
+    "text" of one line.  "lines" stands for those of a private key, "file" for
+    a file in which no place is sure.  After it, "here" says that all its words
+    are also said elsewhere in the kept text, "apart" that the live tool would
+    show the line in another way.
+    """
+    word, _, rest = kind.partition(" ")
+    if word != "token":
+        return ("", *_MASKED.get(word, _MASKED["text"]))
+    label = rest.split(" ")[0]
+    return label, _ALNUM if label in _ALNUM_TOKENS else _ALNUM + "_.=-", 8
+
+
+def _without_keys(text: str) -> tuple[str, set[int]]:
+    """Put the mask for each private key, and return the numbers of the lines in which it then stands."""
+    pieces, numbers, end, number = [], set(), 0, 0
+    for block in re.finditer(_KEY_BLOCK, text) if "PRIVATE KEY" in text else ():
+        pieces += [text[end : block.start()], _KEY_MASK]
+        number += text.count("\n", end, block.start())
+        numbers.add(number)
+        end = block.end()
+    return "".join(pieces) + text[end:], numbers
+
+
+def _line_masks(old: str, new: str, apart: str) -> list[tuple[Mask, str]]:
+    """Return the masks of one line, each with what it hides; [] when that is not sure."""
+    head = len(os.path.commonprefix([old, new]))
+    tail = len(os.path.commonprefix([old[head:][::-1], new[head:][::-1]]))
+    shapes = list(re.finditer(_MASK, new))
+    holding = [shape for shape in shapes if shape.start() <= head and len(new) - tail <= shape.end()]
+    if holding:
+        shapes, values = holding[:1], [old[holding[0].start() : len(old) - len(new) + holding[0].end()]]
+    elif len(shapes) <= 4 and len(old) <= _SHOWN_LINE:
+        ends = [0, *(shape.end() for shape in shapes)]
+        texts = [new[end : shape.start()] for end, shape in zip(ends, shapes)]
+        form = "".join(re.escape(text) + "(.+?)" for text in texts) + re.escape(new[ends[-1] :])
+        fit = re.fullmatch(form, old)
+        values = list(fit.groups()) if fit else []
+    else:
+        values = []
+    pairs = [(shape, value) for shape, value in zip(shapes, values) if shape[0] != value]
+    if not pairs:
+        return [((0, len(new), "text" + apart), old)] if set(old) <= set(_MASKED["text"][0]) else []
+    kinds = [_mask_kind(shape, value) for shape, value in pairs]
+    found = [((s.start(), s.end(), kind + apart), v) for (s, v), kind in zip(pairs, kinds) if kind]
+    return found if all(kinds) else []
+
+
+def _mask_kind(shape: re.Match[str], value: str) -> str:
+    """Name the kind of a mask that hides `value`, "" when it may be anything."""
+    label = re.fullmatch(_LABEL, shape[0])
+    number = shape[0] == "****" and re.search(r"\+\d{2,3}\Z", shape.string[: shape.start()])
+    kind = f"token {label[1]}" if label else "inner" if shape[0] == "..." else "digits" if number else "word"
+    start, letters, least = masked_values(kind)
+    rest = value[len(start) :]
+    if value.startswith(start) and len(rest) >= least and set(rest) <= set(letters):
+        return kind
+    return "text" if set(value) <= set(_MASKED["text"][0]) else ""
+
+
+def _said_elsewhere(kept: str, found: list[tuple[Mask, str]]) -> tuple[Mask, ...]:
+    """Mark the masks of which the kept text says every word in the clear."""
+    ends = [0, *(end for (_, end, _), _ in found)]
+    clear = " ".join(kept[end:start] for end, ((start, _, _), _) in zip(ends, found)) + " " + kept[ends[-1] :]
+    words = set(re.findall(r"\w+", clear))
+    masks = []
+    for (start, end, kind), value in found:
+        around = kept[max(start - 1, 0) : start] + kept[end : end + 1]
+        here = value and not re.search(r"\w", around) and words.issuperset(re.findall(r"\w+", value))
+        masks.append((start, end, kind + " here" if here else kind))
+    return tuple(masks)
 
 
 def _inside_git(root: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import math
 import re
 import threading
 from functools import lru_cache
@@ -17,7 +18,7 @@ from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_release
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
-from .snapshot import GlobRule, SkipReason, Workspace
+from .snapshot import GlobRule, Mask, SkipReason, Workspace, masked_values
 
 __all__ = ["MOST_WAYS_BACK", "Miss", "Synthesizer", "coerce_args", "learn", "learn_search", "learn_shapes"]
 
@@ -303,6 +304,9 @@ class Synthesizer:
 #: How many `..` of a path are followed, since each takes as long as the path.
 MOST_WAYS_BACK = 32
 
+#: Why a masked stretch keeps a question open.
+_MASKED = "{}: what the live tool would say depends on a masked secret"
+
 
 class _Links:
     """The links of a workspace that its snapshot knows of."""
@@ -444,7 +448,12 @@ class _Reader:
             )
         if _looks_binary(file.text, source.family):
             raise Miss(f"{path}: the live tool takes this file for binary")
-        return _dump(_read_page(file, offset, limit, source.family, source.index.lines(key)))
+        page = _read_page(file, offset, limit, source.family, source.index.lines(key))
+        masks = source.index.masks(key)
+        shown = range(offset - 1, offset - 1 + limit)
+        if masks and not (masks.countable and masks.shown_alike(shown, len(page["content"]))):
+            raise Miss(_MASKED.format(path))
+        return _dump(page)
 
 
 def _looks_binary(text: str, family: Family) -> bool:
@@ -961,10 +970,14 @@ class _ContentSearch:
         wanted = {"files_only": 1, "count": None}.get(mode, cap)
         anchor = self._paths.anchor(root, pruned)
         rows: list[str] = []
+        open_for: list[str] = []
         search = Search(matcher, DEADLINE)
         for document in self._searched(root, args["file_glob"], pruned):
             text = self._text(document)
-            hits = search.lines(text, wanted)
+            hits, certain = self._hits(search, document, wanted, mode, context)
+            if not certain:
+                open_for.append(document.path)
+                continue
             if not hits and (mode != "count" or self._source.rg):
                 continue
             path = self._paths.shown(anchor, root, document.path)
@@ -979,8 +992,25 @@ class _ContentSearch:
                 found = _document_rows(path, lines, hits, context, cap - len(rows))
                 rows += [_cut_row(row, self._source.family.row_length) for row in found]
             if len(rows) >= cap:
-                break
-        return rows[:cap]
+                return rows[:cap]
+        if open_for:
+            raise Miss(_MASKED.format(open_for[0]))
+        return rows
+
+    def _hits(
+        self, search: Search, document: _Document, wanted: int | None, mode: str, context: int
+    ) -> tuple[list[int], bool]:
+        """Return the lines that the live tool finds in a file, and whether what it says of them is certain."""
+        masks = self._source.index.masks(document.path)
+        if masks is None:
+            return search.lines(self._text(document), wanted), True
+        found, certain = masks.found(search, self._text(document), bom=not self._source.rg)
+        if mode == "files_only" and found:
+            return found, True
+        if mode == "content":
+            around = (range(max(hit - context, 0), hit + context + 1) for hit in found[:wanted])
+            certain = certain and all(map(masks.shown_alike, around))
+        return found, certain
 
     # What a search without hits may have meant.
 
@@ -1002,24 +1032,40 @@ class _ContentSearch:
     def _counted(self, probe: str, pattern: str, documents: Sequence[_Document]) -> list[tuple[str, int]]:
         """Count the matches of the first files that have any, as that probe does."""
         kept: list[tuple[str, int]] = []
-        search = None
-        if probe != _AS_TEXT:
-            try:
-                search = Search(self._matcher(pattern, ignore_case=probe == _ANY_CASE), DEADLINE)
-            except PatternError:
-                return kept  # a pattern over several lines fails without multiline mode
+        as_text = probe == _AS_TEXT
+        if as_text and "\n" in pattern:
+            return kept
+        sought = re.sub(_SPECIAL, r"\\\g<0>", pattern) if as_text else pattern
+        try:
+            search = Search(self._matcher(sought, ignore_case=probe == _ANY_CASE), DEADLINE)
+        except PatternError:
+            return kept  # a pattern over several lines fails without multiline mode
         for document in documents:
-            if search is None:
-                number = 0 if "\n" in pattern else document.text.count(pattern)
+            if as_text and not self._source.index.masks(document.path):
+                number = document.text.count(pattern)
             else:
-                hits = search.lines(document.text, None)
+                hits = self._unmasked_hits(search, document)
                 lines = self._source.index.lines(document.path, False) if hits else []
-                number = sum(_occurrences(pattern, lines[hit], probe == _ANY_CASE) for hit in hits)
+                counts = (
+                    lines[hit].count(pattern) if as_text else _occurrences(pattern, lines[hit], probe == _ANY_CASE)
+                    for hit in hits
+                )
+                number = sum(counts)
             if number:
                 kept.append((document.path, number))
             if len(kept) == PROBE_ROWS:
                 break
         return kept
+
+    def _unmasked_hits(self, search: Search, document: _Document) -> list[int]:
+        """Return the lines of a file that match, if that does not depend on what is masked in them."""
+        masks = self._source.index.masks(document.path)
+        if masks is None:
+            return search.lines(document.text, None)
+        hits, certain = masks.found(search, document.text, bom=False)
+        if not certain or masks.touch(hits):
+            raise Miss(_MASKED.format(document.path))
+        return hits
 
 
 def _fetched(args: Mapping[str, Any]) -> int:
@@ -1288,6 +1334,7 @@ class _Index:
         self._folded = {key.casefold(): key for key in (*self.folders, *self._by_path)}
         #: maps a path (and whether its BOM stays) to its lines
         self._lines: dict[tuple[str, bool], list[str]] = {}
+        self._masks: dict[str, _Masks | None] = {}
         #: maps a root and a glob to the files a plain ripgrep would search
         self._visible: dict[tuple[str, str | None], list[_Document]] = {}
 
@@ -1307,6 +1354,14 @@ class _Index:
             lines = _split_lines(document.file.text if bom else document.text)
             self._lines[key] = lines
         return lines
+
+    def masks(self, path: str) -> _Masks | None:
+        """Return what redaction hides in a file, None when that is nothing."""
+        if path not in self._masks:
+            file = self._by_path[path].file
+            masks = _seen_masks(file.text) if file.masks is None else file.masks
+            self._masks[path] = _Masks(file.text, masks) if masks else None
+        return self._masks[path]
 
     def below(self, root: _Root) -> list[_Document]:
         if root.is_file:
@@ -1427,6 +1482,86 @@ class _Index:
             if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])
         ]
         return sorted(folders + files)
+
+
+class _Masks:
+    """What redaction hides in one file, and which questions that leaves open."""
+
+    def __init__(self, text: str, masks: Sequence[Mask]) -> None:
+        ends = [0, *(end for _, end, _ in masks)]
+        known = [text[end:start] for end, (start, _, _) in zip(ends, masks)] + [text[ends[-1] :]]
+        kinds = [kind for _, _, kind in masks]
+        self._clear = "\n".join(known)
+        self._here = all(" here" in kind for kind in kinds)
+        self._nowhere = "file" in kinds
+        #: maps the number of a masked line to its known and its unknown pieces
+        self._pieces: dict[int, list[str | tuple[str, int]]] = {}
+        self._apart: set[int] = set()
+        #: the first line from which on no number is sure
+        self._loose = 0 if self._nowhere else math.inf
+        number = 0
+        for before, kind, after in zip(known, kinds, known[1:]):
+            number += before.count("\n")
+            start, letters, least = masked_values(kind)
+            pieces = self._pieces.setdefault(number, [before.rpartition("\n")[2]])
+            pieces += [start, (letters, least), after.partition("\n")[0]]
+            if " apart" in kind:
+                self._apart.add(number)
+            if kind == "lines":
+                self._loose = min(self._loose, number)
+
+    @property
+    def countable(self) -> bool:
+        """Whether the file has as many lines as its text here."""
+        return self._loose == math.inf
+
+    def found(self, search: Search, text: str, bom: bool) -> tuple[list[int], bool]:
+        """Return the lines that match whatever is masked, and whether no other line may."""
+        ruled_out = self._ruled_out(search.matcher)
+        if self._nowhere or search.matcher.multiline:
+            return [], ruled_out and not search.lines(text, 1)
+        hits = {hit for hit in search.lines(text, None) if hit not in self._pieces}
+        certain = True
+        for number, pieces in () if ruled_out else self._pieces.items():
+            first = pieces[0] if bom or number else str(pieces[0]).lstrip("\ufeff")
+            matches = search.settles([first, *pieces[1:]])
+            if number >= self._loose:  # the lines of a key: its first, one within, its last
+                within = [piece for piece in pieces if isinstance(piece, tuple)]
+                parts = ([*pieces[:-1]], within, [*pieces[1:]])
+                certain = certain and matches is False and all(search.settles(part) is False for part in parts)
+            elif matches:
+                hits.add(number)
+            certain = certain and matches is not None
+        return sorted(hits), certain
+
+    def _ruled_out(self, matcher: Matcher) -> bool:
+        """Say whether no masked line can match: what is masked says only words that the file says elsewhere."""
+        if not self._here or not matcher.needles:
+            return False
+        clear = self._clear.lower().replace("\u017f", "s") if matcher.folded else self._clear
+        return all(any(part not in clear for part in re.findall(r"\w+", needle)) for needle in matcher.needles)
+
+    def touch(self, lines: Iterable[int]) -> bool:
+        """Say whether something is masked in one of these lines."""
+        return any(line in self._pieces for line in lines)
+
+    def shown_alike(self, lines: range, length: int = 0) -> bool:
+        """Say whether these lines stand where they do here, and are shown as they are here.
+
+        :param length: of what is shown in all; much of it is cut before it is masked.
+        """
+        if lines.stop > self._loose or any(line in lines for line in self._apart):
+            return False
+        return length < READ_BUDGET // 2 or not any(line in lines for line in self._pieces)
+
+
+def _seen_masks(text: str) -> list[Mask]:
+    """Return the masks that a text shows, where the recording did not note them."""
+    masks = []
+    for shape in re.finditer("«redacted(?::([^»\n]+)…)?[^»\n]*»|\\[REDACTED PRIVATE KEY\\]", text):
+        kind = "lines" if shape[0][0] == "[" else f"token {shape[1]}" if shape[1] else "text"
+        masks.append((shape.start(), shape.end(), kind))
+    return masks
 
 
 def _document(path: str, file: SnapshotFile) -> _Document:

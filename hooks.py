@@ -55,18 +55,19 @@ from .cassette_store import (
 )
 from .middleware import (
     Bindings,
+    Commands,
     LiveCall,
     Recording,
     Replay,
     because,
     judge_calls,
+    learn_search,
     listed,
     other_model,
     out_of_steps,
     remarks,
 )
 from .snapshot import SkipReason, Workspace, hermes_redactor, take_snapshot
-from .synth_search import learn_search
 
 __all__ = [
     "ARM_LIFETIME",
@@ -1008,10 +1009,14 @@ def parse_ping(data: bytes, file: str) -> PingAnswer:
 
 
 class Plugin:
-    """One loaded plugin: its bindings, its facts, and the host's callbacks."""
+    """One loaded plugin: its bindings, its facts, and the host's callbacks.
 
-    def __init__(self, ctx: Any, environ: Mapping[str, str] = os.environ) -> None:
+    :param commands: answers terminal commands in replays; None: only those that were recorded are answered.
+    """
+
+    def __init__(self, ctx: Any, environ: Mapping[str, str] = os.environ, commands: Commands | None = None) -> None:
         self.ctx = ctx
+        self._commands = commands
         self.facts = plugin_facts()
         # A gateway may have its environment from the first client, whose arm is none of its business.
         own = {} if _runs_as_gateway() else environ
@@ -1223,7 +1228,9 @@ class Plugin:
         try:
             if cassette is not None and cassette.cwd:
                 workspace = replay_workspace(cassette, arm.folder)
-            bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error)
+            bound = Replay(
+                arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error, self._commands
+            )
         except Exception as failure:
             error = because("cassette failed", error=type(failure).__name__)
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, None, None, error)

@@ -51,7 +51,7 @@ from .snapshot import (
     secret_contents,
     split_command,
 )
-from .synth_search import MOST_WAYS_BACK, Miss, Synthesizer, coerce_args, learn, learn_shapes
+from .synth_search import MOST_WAYS_BACK, Miss, Source, Synthesizer, coerce_args, learn_shapes, reads_like
 
 #: What the model sees for a call that the cassette cannot answer.  It is no
 #: result, but neither does Hermes's loop guard take it for a failing tool: the
@@ -427,6 +427,11 @@ def _without_defaults(tool: str, args: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
+#: Makes the one who answers terminal commands from the files, of those files and the recorded terminal calls.
+#: It takes a call's arguments and the folder in which it runs, relative to the workspace, and returns the result
+#: and the folder in which the next one runs, or raises `Miss`.
+Commands = Callable[[Source, Sequence[Call]], Callable[[Mapping[str, Any], str], tuple[str, str]]]
+
 #: How much of a command's spelling counts, beside what it makes its program do.
 _OUTCOME, _WORDS, _SECONDS = range(3)
 
@@ -477,6 +482,11 @@ class CommandKeys:
         if timeout is None or counts == _SECONDS:
             said["timeout"] = args.get("timeout") if timeout is None else timeout
         return _as_said("terminal", said) + " as it is run"  # nobody's arguments end so
+
+    @property
+    def moved(self) -> bool:
+        """Whether a recorded call may have run in a folder in which an earlier one stayed."""
+        return self._moved
 
     @cached_property
     def _folders(self) -> set[str]:
@@ -531,6 +541,11 @@ def _is_plain_run(args: Mapping[str, Any]) -> bool:
         elif value and name not in ("command", "timeout", "workdir"):
             return False
     return True
+
+
+def _is_plain_call(args: Mapping[str, Any]) -> bool:
+    """Whether a terminal call is a plain foreground run with a time-out that Hermes takes."""
+    return _is_plain_run(args) and _seconds(args.get("timeout")) is not None
 
 
 def _seconds(value: Any) -> float | None:
@@ -705,6 +720,52 @@ def _history(words: Sequence[Word]) -> tuple[str, ...] | None:
     return ("word git", f"word {words[1].text}", f"count {count}", *flags, *map(_said, rest))
 
 
+def _starts_here(tool: str, args: Mapping[str, Any]) -> bool:
+    """Whether what a call names depends on the folder that commands run in."""
+    names = _PATH_ARGS.get(tool, ())
+    return any(not str(args.get(name) or ".").startswith(("/", "~")) for name in names)
+
+
+# --- what a recording gives away ---------------------------------------------------
+
+
+def learn(calls: Sequence[Call], snapshot: Snapshot) -> dict[str, Any]:
+    """Return what the recorded results prove about the Hermes that gave them.
+
+    :returns: any of `family` (a table's name), `search` ("rg" or "grep") and
+        `rg_major` (13 for ripgrep 13 or older, 14 for newer); a fact is left
+        out unless every result that speaks of it agrees.
+    """
+    seen: dict[str, set[Any]] = {"family": set(), "rg_major": set()}
+    for call in calls:
+        if call.tool == "read_file":
+            seen["family"].update(reads_like(call, snapshot))
+        elif call.tool == "search_files":
+            error = re.search(r"Search failed: (rg: )?regex parse error", str(call.result)[:4096])
+            seen["rg_major"].update({14 if error[1] else 13} if error else ())
+    seen["search"] = {learn_search(calls)} - {""}
+    return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
+
+
+def learn_search(calls: Iterable[Call]) -> str:
+    """Return what ran the recorded searches, "rg" or "grep"; "" unless those that tell agree."""
+    seen: set[str] = set()
+    for call in calls:
+        if call.tool == "search_files":
+            seen |= _searches_like(call)
+    return seen.pop() if len(seen) == 1 else ""
+
+
+def _searches_like(call: Call) -> set[str]:
+    """Tell ripgrep from grep by the path form of a content search below "."."""
+    if str(call.args.get("path", "."))[:1] != ".":
+        return set()
+    if call.args.get("target", "content") not in ("content", "grep"):
+        return set()
+    found = re.search(r'"(?:path|matches_text)": "(\./|/|[A-Za-z]:)', str(call.result))
+    return set() if found is None else {"rg" if found[1] == "./" else "grep"}
+
+
 # --- replay ------------------------------------------------------------------
 
 
@@ -724,6 +785,7 @@ class Replay:
         cassette: Cassette | None,
         workspace: Workspace | None,
         error: str = "",
+        commands: Commands | None = None,
     ) -> None:
         self.arm, self.turn, self.model, self.facts = arm, turn, model, facts
         self.sessions = [session]
@@ -745,8 +807,13 @@ class Replay:
         self._commands = CommandKeys(cassette, workspace, self._recorder)
         self._refused: dict[tuple[str, str], int] = {}  # (tool, path) -> the recorded call that it failed
         self._synth: Synthesizer | None = None
+        self._run_command: Callable[[Mapping[str, Any], str], tuple[str, str]] | None = None
+        self._folder = ""  # where a terminal command now runs, relative to the workspace
         if cassette is not None:
             self._load(cassette)
+            if commands is not None and self._synth is not None and not self._commands.moved:
+                calls = [call for call in cassette.calls if call.tool == "terminal" and _is_plain_call(call.args)]
+                self._run_command = commands(self._synth.source, calls)
 
     def _load(self, cassette: Cassette) -> None:
         for number, call in enumerate(cassette.calls):
@@ -812,21 +879,38 @@ class Replay:
             key = self._key(tool, args)
         except (TypeError, ValueError, RecursionError):  # so it is none that was recorded
             return Answered(tool, plain, "miss", reason="the arguments are no JSON"), MISS
+        moved = self._folder and _starts_here(tool, args)
         recorded = self._index.get(key)
-        if recorded:
+        if recorded and not moved:
             return self._hit(tool, plain, key, recorded, cassette)
-        if tool not in ("read_file", "search_files"):
-            return Answered(tool, plain, "miss", reason="this call was not recorded"), MISS
         try:
-            if self._synth is None:
+            if tool == "terminal":
+                text = self._run(args)
+            elif tool not in ("read_file", "search_files"):
+                raise Miss("this call was not recorded")
+            elif moved:
+                raise Miss("where a relative path leads is not certain after cd")
+            elif self._synth is None:
                 raise Miss("the recording has no snapshot")
-            text = self._synth.answer(tool, args)
+            else:
+                text = self._synth.answer(tool, args)
         except Miss as miss:
-            number = self._refusal(tool, args.get("path"))
+            number = None if moved else self._refusal(tool, args.get("path"))
             if number is None:
                 return Answered(tool, plain, "miss", reason=str(miss)), MISS
             return Answered(tool, plain, "hit", recorded=number), _text(cassette.calls[number])
         return Answered(tool, plain, "synthesized"), text
+
+    def _run(self, args: Mapping[str, Any]) -> str:
+        """Answer a terminal command from the files.  :raises Miss: if they do not tell."""
+        if self._run_command is None or not _is_plain_call(args):
+            raise Miss("this call was not recorded")
+        try:
+            text, self._folder = self._run_command(args, self._folder)
+        except Miss as miss:
+            why = f"; {miss}" if miss.reason else ""
+            raise Miss(f"this call was not recorded{why}") from None
+        return text
 
     def _hit(self, tool: str, plain: Any, key: str, recorded: list[int], cassette: Cassette) -> tuple[Answered, Any]:
         with self._lock:
@@ -850,7 +934,7 @@ class Replay:
     def evict(self) -> None:
         """Let go of the cassette; every later call is a miss and the run INVALID."""
         self.evicted = True
-        self._cassette = self._synth = None
+        self._cassette = self._synth = self._run_command = None
         self._index, self._keys = {}, {}
 
     def finish(self, session: str, answer: str) -> Ledger:

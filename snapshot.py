@@ -1358,6 +1358,10 @@ _ALNUM_TOKENS = frozenset(
 )
 #: What may stand in place of the other kinds of mask: of which letters, and how many at least.
 _MASKED = {"digits": (_ALNUM[:10], 1), "inner": (_VISIBLE, 8), "word": (_VISIBLE, 1), "text": (_VISIBLE + " \t", 0)}
+#: Words, in lower case, behind which Hermes masks what follows, on the next line too.
+_HEADERS = ("authorization", "api-key", "apikey", "-token")
+#: Lines that Hermes may mask alone and leave in a file, or the other way round.
+_HEADER_LINE = r"(?i)authorization|api-?key|-token|^\s*[a-z_][\w.-]*=[^&\s]*&\S*\s*$"
 #: Lines with masks in one file beyond which no place is kept.
 _MASKED_LINES = 1000
 #: The longest line of which a search shows all, in characters.
@@ -1365,34 +1369,49 @@ _SHOWN_LINE = 500
 
 
 def _find_masks(text: str, kept: str, redact: Callable[[str], str | None]) -> tuple[Mask, ...]:
-    """Return where a redacted text hides something, and what kind of thing.
+    """Return where a redacted text hides something, and what kind of thing; kinds as in `masked_values`.
 
     :param text: the file before redaction.
     :param kept: the file after redaction.
-    :param redact: redacts one line as the live search does.
+    :param redact: redacts what the live tools show, as they do.
     """
-    if text == kept:
+    headed = any(word in kept.lower() for word in _HEADERS) or "&" in kept
+    if text == kept and not headed:
         return ()
-    nowhere = ((0, len(kept), "file"),)
     shortened, keys = _without_keys(text)
     before, after = shortened.split("\n"), kept.split("\n")
-    changed = [number for number, pair in enumerate(zip(before, after)) if pair[0] != pair[1] or number in keys]
+    changed = {number for number, (old, new) in enumerate(zip(before, after)) if old != new or number in keys}
+    if headed:
+        changed.update(number for number, line in enumerate(after) if re.search(_HEADER_LINE, line))
+    nowhere = ((0, len(kept), "file"),)
     if len(before) != len(after) or len(changed) > _MASKED_LINES:
         return nowhere
     starts = list(accumulate((len(line) + 1 for line in after), initial=0))
     found: list[tuple[Mask, str]] = []
-    for number in changed:
-        old, new = before[number], after[number]
+    for number in sorted(changed):
+        old, new, here = before[number], after[number], starts[number]
+        flags = _shown_otherwise(old, new, redact)
         if number in keys:
-            start = new.find(_KEY_MASK)
-            pairs = [((start, start + len(_KEY_MASK), "lines"), "")] if old == new else []
+            at = new.find(_KEY_MASK)
+            pairs = [((at, at + len(_KEY_MASK), "lines"), "")] if old == new else []
+        elif old == new:
+            if not flags:
+                continue
+            pairs = [((0, 0, "nothing" + flags), "")]
         else:
-            pairs = _line_masks(old, new, "" if len(old) <= _SHOWN_LINE and redact(old) == new else " apart")
+            pairs = _line_masks(old, new, flags)
         if not pairs:
             return nowhere
-        here = starts[number]
         found += [((here + start, here + end, kind), value) for (start, end, kind), value in pairs]
     return _said_elsewhere(kept, found)
+
+
+def _shown_otherwise(old: str, new: str, redact: Callable[[str], str | None]) -> str:
+    """Say where the live tools show a line in another way than the redacted file has it: alone, and on a page."""
+    alone, shown = (old[:_SHOWN_LINE], new[:_SHOWN_LINE]) if old == new else (old, new)
+    apart = len(alone) > _SHOWN_LINE or redact(alone) != shown
+    on_page = redact(f"1|{old}\n2|x") == f"1|{new}\n2|x"
+    return (" apart" if apart else "") + ("" if on_page else " edge")
 
 
 def masked_values(kind: str) -> tuple[str, str, int]:
@@ -1401,9 +1420,10 @@ def masked_values(kind: str) -> tuple[str, str, int]:
     The first word of a kind tells it: "token" and its prefix, the "digits" of
     a number, the "inner" part of a long secret, a "word" without a blank, any
     "text" of one line.  "lines" stands for those of a private key, "file" for
-    a file in which no place is sure.  After it, "here" says that all its words
-    are also said elsewhere in the kept text, "apart" that the live tool would
-    show the line in another way.
+    a file in which no place is sure, "nothing" for a line that only the live
+    tools mask.  After it, "here" says that all its words are also said
+    elsewhere in the kept text, "apart" that the line alone would be shown in
+    another way, "edge" that it would be on a page of the file.
     """
     word, _, rest = kind.partition(" ")
     if word != "token":
@@ -1423,7 +1443,7 @@ def _without_keys(text: str) -> tuple[str, set[int]]:
     return "".join(pieces) + text[end:], numbers
 
 
-def _line_masks(old: str, new: str, apart: str) -> list[tuple[Mask, str]]:
+def _line_masks(old: str, new: str, flags: str) -> list[tuple[Mask, str]]:
     """Return the masks of one line, each with what it hides; [] when that is not sure."""
     head = len(os.path.commonprefix([old, new]))
     tail = len(os.path.commonprefix([old[head:][::-1], new[head:][::-1]]))
@@ -1441,9 +1461,9 @@ def _line_masks(old: str, new: str, apart: str) -> list[tuple[Mask, str]]:
         values = []
     pairs = [(shape, value) for shape, value in zip(shapes, values) if shape[0] != value]
     if not pairs:
-        return [((0, len(new), "text" + apart), old)] if set(old) <= set(_MASKED["text"][0]) else []
+        return [((0, len(new), "text" + flags), old)] if set(old) <= set(_MASKED["text"][0]) else []
     kinds = [_mask_kind(shape, value) for shape, value in pairs]
-    found = [((s.start(), s.end(), kind + apart), v) for (s, v), kind in zip(pairs, kinds) if kind]
+    found = [((s.start(), s.end(), kind + flags), v) for (s, v), kind in zip(pairs, kinds) if kind]
     return found if all(kinds) else []
 
 

@@ -20,7 +20,7 @@ from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_relea
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
 from .snapshot import GlobRule, Mask, SkipReason, Workspace, masked_values
 
-__all__ = ["MOST_WAYS_BACK", "Miss", "Synthesizer", "coerce_args", "learn", "learn_search", "learn_shapes"]
+__all__ = ["DEADLINE", "MOST_WAYS_BACK", "Miss", "Source", "Synthesizer", "coerce_args", "learn_shapes", "reads_like"]
 
 # --- errors ---------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class Synthesizer:
     def __init__(
         self, snapshot: Snapshot, workspace: Workspace, recorder: Recorder, learned: Mapping[str, Any] | None = None
     ) -> None:
-        self._source = _Source(snapshot, workspace, recorder, learned or {})
+        self.source = self._source = Source(snapshot, workspace, recorder, learned or {})
         release = hermes_release(recorder.hermes)
         known = release is None or release < (0, 23)
         self._shapes: frozenset[_Shape | None] | None = (
@@ -328,7 +328,7 @@ class _Links:
         return walked or ("" if is_link else path), is_link
 
 
-class _Source:
+class Source:
     """What every answer is made of: the snapshot, and what is known of the Hermes that took it."""
 
     def __init__(
@@ -343,6 +343,9 @@ class _Source:
         self.rg_major: int | None = learned.get("rg_major")
         self.windows = recorder.platform == "win32"
         self.links = _Links(snapshot.links, recorder.fold_case)
+        #: all that is known to lie below the workspace, hidden or ignored: path to "file", "folder" (both with
+        #: " ignored"), "link", "other", or "closed" for a folder of which nothing is told; None: not all is known
+        self.names: Mapping[str, str] | None = None
         self._lock = threading.Lock()
         self._index: _Index | None = None
 
@@ -355,14 +358,15 @@ class _Source:
                     self._index = _Index(self.snapshot, self.recorder.git)
         return self._index
 
-    def key(self, path: str) -> str:
+    def key(self, path: str, base: str = "") -> str:
         """Return the snapshot's path of what the model named.
 
+        :param base: the folder a relative path starts from, itself relative to the workspace.
         :raises Miss: if that is not in the workspace.
         """
         if not path:
             raise Miss("no path is given")
-        rel = self.workspace.relative(path)
+        rel = self.workspace.relative(path, base)
         if rel is None:
             raise Miss(f"{path}: outside the workspace")
         names = re.split(r"[/\\]" if self.windows else "/", path)
@@ -422,7 +426,7 @@ _CONFLICT = (r"(?m)^\s*\d+\|<<<<<<< ", r"(?m)^\s*\d+\|>>>>>>> ")
 class _Reader:
     """Answers `read_file`."""
 
-    def __init__(self, source: _Source) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
 
     def answer(self, args: Mapping[str, Any]) -> str:
@@ -451,7 +455,7 @@ class _Reader:
         page = _read_page(file, offset, limit, source.family, source.index.lines(key))
         masks = source.index.masks(key)
         shown = range(offset - 1, offset - 1 + limit)
-        if masks and not (masks.countable and masks.shown_alike(shown, len(page["content"]))):
+        if masks and not masks.read_alike(shown, len(page["content"])):
             raise Miss(_MASKED.format(path))
         return _dump(page)
 
@@ -614,7 +618,7 @@ class _Root(NamedTuple):
 class _Searcher:
     """Answers `search_files`: finds where to search, and words what was found there."""
 
-    def __init__(self, source: _Source) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._content = _ContentSearch(source)
         self._listing = _FileListing(source)
@@ -800,7 +804,7 @@ def _withhold(found: _Found) -> int:
 class _Paths:
     """How the answer spells the paths that a search found."""
 
-    def __init__(self, source: _Source) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
 
     def anchor(self, root: _Root, pruned: bool = False) -> str:
@@ -883,7 +887,7 @@ _ANY_CASE, _HIDDEN_TOO, _AS_TEXT = "any case", "hidden too", "as text"
 class _ContentSearch:
     """Searches texts as rg or grep do, and reads their rows as Hermes does."""
 
-    def __init__(self, source: _Source) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._paths = _Paths(source)
 
@@ -1234,7 +1238,7 @@ _OLD_RIPGREP = "Exact modification-time order requires ripgrep 14 or newer; upgr
 class _FileListing:
     """Lists files by name, as `rg --files` or `find` do."""
 
-    def __init__(self, source: _Source) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._paths = _Paths(source)
 
@@ -1492,11 +1496,13 @@ class _Masks:
         known = [text[end:start] for end, (start, _, _) in zip(ends, masks)] + [text[ends[-1] :]]
         kinds = [kind for _, _, kind in masks]
         self._clear = "\n".join(known)
-        self._here = all(" here" in kind for kind in kinds)
+        self._here = all(" here" in kind or kind.startswith("nothing") for kind in kinds)
         self._nowhere = "file" in kinds
         #: maps the number of a masked line to its known and its unknown pieces
         self._pieces: dict[int, list[str | tuple[str, int]]] = {}
+        #: masked lines that a search, and those that a reading, shows in another way
         self._apart: set[int] = set()
+        self._edges: set[int] = set()
         #: the first line from which on no number is sure
         self._loose = 0 if self._nowhere else math.inf
         number = 0
@@ -1507,6 +1513,8 @@ class _Masks:
             pieces += [start, (letters, least), after.partition("\n")[0]]
             if " apart" in kind:
                 self._apart.add(number)
+            if " edge" in kind:
+                self._edges.add(number)
             if kind == "lines":
                 self._loose = min(self._loose, number)
 
@@ -1545,12 +1553,20 @@ class _Masks:
         """Say whether something is masked in one of these lines."""
         return any(line in self._pieces for line in lines)
 
-    def shown_alike(self, lines: range, length: int = 0) -> bool:
-        """Say whether these lines stand where they do here, and are shown as they are here.
+    def stands(self, line: int) -> bool:
+        """Say whether a line has the number that it has here."""
+        return line < self._loose
+
+    def shown_alike(self, lines: range) -> bool:
+        """Say whether these lines stand where they do here, and a search shows them as they are here."""
+        return lines.stop <= self._loose and not any(line in lines for line in self._apart)
+
+    def read_alike(self, lines: range, length: int) -> bool:
+        """Say whether a reading shows these lines as they are here.
 
         :param length: of what is shown in all; much of it is cut before it is masked.
         """
-        if lines.stop > self._loose or any(line in lines for line in self._apart):
+        if self._loose < math.inf or any(line in lines for line in self._apart | self._edges):
             return False
         return length < READ_BUDGET // 2 or not any(line in lines for line in self._pieces)
 
@@ -1657,39 +1673,12 @@ def _shape_of(tool: str, result: Any) -> _Shape | None:
     return tool, frozenset(value), bool(value.get("truncated")), bool(result[end:].strip())
 
 
-def learn(calls: Sequence[Call], snapshot: Snapshot) -> dict[str, Any]:
-    """Return what the recorded results prove about the Hermes that gave them.
-
-    :returns: any of `family` (a table's name), `search` ("rg" or "grep") and
-        `rg_major` (13 for ripgrep 13 or older, 14 for newer); a fact is left
-        out unless every result that speaks of it agrees.
-    """
-    seen: dict[str, set[Any]] = {"family": set(), "rg_major": set()}
-    for call in calls:
-        if call.tool == "read_file":
-            seen["family"].update(_reads_like(call, snapshot))
-        elif call.tool == "search_files":
-            error = re.search(r"Search failed: (rg: )?regex parse error", str(call.result)[:4096])
-            seen["rg_major"].update({14 if error[1] else 13} if error else ())
-    seen["search"] = {learn_search(calls)} - {""}
-    return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
-
-
 def learn_shapes(calls: Iterable[Call]) -> frozenset[_Shape | None]:
     """Return the forms of the recorded answers: `learned["shapes"]`."""
     return frozenset(_shape_of(call.tool, call.result) for call in calls)
 
 
-def learn_search(calls: Iterable[Call]) -> str:
-    """Return what ran the recorded searches, "rg" or "grep"; "" unless those that tell agree."""
-    seen: set[str] = set()
-    for call in calls:
-        if call.tool == "search_files":
-            seen |= _searches_like(call)
-    return seen.pop() if len(seen) == 1 else ""
-
-
-def _reads_like(call: Call, snapshot: Snapshot) -> set[str]:
+def reads_like(call: Call, snapshot: Snapshot) -> set[str]:
     """Name the family whose answer to this read is the recorded one, if only one fits."""
     file = snapshot.files.get(str(call.args.get("path", "")))
     try:
@@ -1706,13 +1695,3 @@ def _reads_like(call: Call, snapshot: Snapshot) -> set[str]:
         if _read_page(file, args["offset"], args["limit"], family) == result:
             fits.add(name)
     return fits if len(fits) == 1 else set()
-
-
-def _searches_like(call: Call) -> set[str]:
-    """Tell ripgrep from grep by the path form of a content search below "."."""
-    if str(call.args.get("path", "."))[:1] != ".":
-        return set()
-    if call.args.get("target", "content") not in ("content", "grep"):
-        return set()
-    found = re.search(r'"(?:path|matches_text)": "(\./|/|[A-Za-z]:)', str(call.result))
-    return set() if found is None else {"rg" if found[1] == "./" else "grep"}

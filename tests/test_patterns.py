@@ -594,7 +594,9 @@ class TimeTest(unittest.TestCase):
             if isinstance(node, (ast.Import, ast.ImportFrom))
             for name in ([node.module] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
         }
-        self.assertLessEqual(imported, {"__future__", "bisect", "functools", "itertools", "re", "time", "typing", "unicodedata"})
+        self.assertLessEqual(
+            imported, {"__future__", "bisect", "functools", "itertools", "re", "time", "typing", "unicodedata"}
+        )
 
 
 class LiveToolTest(unittest.TestCase):

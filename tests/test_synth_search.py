@@ -15,8 +15,9 @@ from tests.support import load_plugin, temp_folder
 
 load_plugin()
 from session_cassettes.cassette_store import Call, Recorder, Snapshot, SnapshotFile  # noqa: E402
+from session_cassettes.middleware import learn  # noqa: E402
 from session_cassettes.snapshot import IgnoreRules, Workspace  # noqa: E402
-from session_cassettes.synth_search import Miss, Synthesizer, coerce_args, learn, learn_shapes  # noqa: E402
+from session_cassettes.synth_search import Miss, Synthesizer, coerce_args, learn_shapes  # noqa: E402
 
 Case = dict[str, dict[str, Any]]
 

@@ -130,6 +130,7 @@ def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> tuple[S
         hermes=hermes_version(),
         platform=sys.platform,
         search="rg" if with_rg else "grep",
+        rg_major=rg_major or 0,
         git=(workspace / ".git").exists(),
     )
     learned = {"rg_major": rg_major} if rg_major else None

@@ -1349,6 +1349,8 @@ _MASK = r"«redacted[^»\n]*»|\*{3,}|\.\.\.|\[REDACTED PRIVATE KEY\]"
 _LABEL = "«redacted:(.+)…»"
 _KEY_BLOCK = r"-----BEGIN[A-Z ]*PRIVATE KEY-----[\s\S]*?-----END[A-Z ]*PRIVATE KEY-----"
 _KEY_MASK = "[REDACTED PRIVATE KEY]"
+#: A private key of which each line is known to be of few letters.
+_PLAIN_KEY = r"-----BEGIN[A-Z ]*PRIVATE KEY-----\n(?:[A-Za-z0-9+/=]*\n)*-----END[A-Z ]*PRIVATE KEY-----"
 _ALNUM = "".join(map(chr, (*range(48, 58), *range(65, 91), *range(97, 123))))
 _VISIBLE = "".join(map(chr, range(33, 127)))
 #: Vendors' prefixes behind which only letters and digits follow; elsewhere also `_`, `.`, `=` and `-`.
@@ -1357,13 +1359,19 @@ _ALNUM_TOKENS = frozenset(
     " syt_ retaindb_ hsk- mem0_ brv_ xai- ntn_ fw- fw_ fpk_".split()
 )
 #: What may stand in place of the other kinds of mask: of which letters, and how many at least.
-_MASKED = {"digits": (_ALNUM[:10], 1), "inner": (_VISIBLE, 8), "word": (_VISIBLE, 1), "text": (_VISIBLE + " \t", 0)}
+_MASKED = {
+    "digits": (_ALNUM[:10], 1),
+    "inner": (_VISIBLE, 8),
+    "word": (_VISIBLE, 1),
+    "text": (_VISIBLE + " \t", 0),
+    "nothing": ("", 0),
+}
 #: Words, in lower case, behind which Hermes masks what follows, on the next line too.
 _HEADERS = ("authorization", "api-key", "apikey", "-token")
 #: Lines that Hermes may mask alone and leave in a file, or the other way round.
 _HEADER_LINE = r"(?i)authorization|api-?key|-token|^\s*[a-z_][\w.-]*=[^&\s]*&\S*\s*$"
 #: Lines with masks in one file beyond which no place is kept.
-_MASKED_LINES = 1000
+_MASKED_LINES = 500
 #: The longest line of which a search shows all, in characters.
 _SHOWN_LINE = 500
 
@@ -1391,18 +1399,18 @@ def _find_masks(text: str, kept: str, redact: Callable[[str], str | None]) -> tu
     for number in sorted(changed):
         old, new, here = before[number], after[number], starts[number]
         flags = _shown_otherwise(old, new, redact)
+        pair: tuple[Mask, str] | None = ((0, 0, "nothing" + flags), "")
         if number in keys:
             at = new.find(_KEY_MASK)
-            pairs = [((at, at + len(_KEY_MASK), "lines"), "")] if old == new else []
-        elif old == new:
-            if not flags:
-                continue
-            pairs = [((0, 0, "nothing" + flags), "")]
-        else:
-            pairs = _line_masks(old, new, flags)
-        if not pairs:
+            pair = ((at, at + len(_KEY_MASK), "lines"), "") if old == new and keys[number] else None
+        elif old != new:
+            pair = _line_mask(old, new, flags)
+        elif not flags:
+            continue
+        if pair is None:
             return nowhere
-        found += [((here + start, here + end, kind), value) for (start, end, kind), value in pairs]
+        (start, end, kind), value = pair
+        found.append(((here + start, here + end, kind), value))
     return _said_elsewhere(kept, found)
 
 
@@ -1419,7 +1427,7 @@ def masked_values(kind: str) -> tuple[str, str, int]:
 
     The first word of a kind tells it: "token" and its prefix, the "digits" of
     a number, the "inner" part of a long secret, a "word" without a blank, any
-    "text" of one line.  "lines" stands for those of a private key, "file" for
+    "text" of one line.  "lines" stands for those of a plain private key, "file" for
     a file in which no place is sure, "nothing" for a line that only the live
     tools mask.  After it, "here" says that all its words are also said
     elsewhere in the kept text, "apart" that the line alone would be shown in
@@ -1432,39 +1440,29 @@ def masked_values(kind: str) -> tuple[str, str, int]:
     return label, _ALNUM if label in _ALNUM_TOKENS else _ALNUM + "_.=-", 8
 
 
-def _without_keys(text: str) -> tuple[str, set[int]]:
-    """Put the mask for each private key, and return the numbers of the lines in which it then stands."""
-    pieces, numbers, end, number = [], set(), 0, 0
+def _without_keys(text: str) -> tuple[str, dict[int, bool]]:
+    """Put the mask for each private key, and return the numbers of its lines, with whether the key is a plain one."""
+    pieces: list[str] = []
+    numbers: dict[int, bool] = {}
+    end = number = 0
     for block in re.finditer(_KEY_BLOCK, text) if "PRIVATE KEY" in text else ():
         pieces += [text[end : block.start()], _KEY_MASK]
         number += text.count("\n", end, block.start())
-        numbers.add(number)
+        numbers[number] = number not in numbers and re.fullmatch(_PLAIN_KEY, block[0]) is not None
         end = block.end()
     return "".join(pieces) + text[end:], numbers
 
 
-def _line_masks(old: str, new: str, flags: str) -> list[tuple[Mask, str]]:
-    """Return the masks of one line, each with what it hides; [] when that is not sure."""
+def _line_mask(old: str, new: str, flags: str) -> tuple[Mask, str] | None:
+    """Return the mask of one line with what it hides, the whole line where there are several; None for anything else."""
     head = len(os.path.commonprefix([old, new]))
     tail = len(os.path.commonprefix([old[head:][::-1], new[head:][::-1]]))
-    shapes = list(re.finditer(_MASK, new))
-    holding = [shape for shape in shapes if shape.start() <= head and len(new) - tail <= shape.end()]
-    if holding:
-        shapes, values = holding[:1], [old[holding[0].start() : len(old) - len(new) + holding[0].end()]]
-    elif len(shapes) <= 4 and len(old) <= _SHOWN_LINE:
-        ends = [0, *(shape.end() for shape in shapes)]
-        texts = [new[end : shape.start()] for end, shape in zip(ends, shapes)]
-        form = "".join(re.escape(text) + "(.+?)" for text in texts) + re.escape(new[ends[-1] :])
-        fit = re.fullmatch(form, old)
-        values = list(fit.groups()) if fit else []
-    else:
-        values = []
-    pairs = [(shape, value) for shape, value in zip(shapes, values) if shape[0] != value]
-    if not pairs:
-        return [((0, len(new), "text" + flags), old)] if set(old) <= set(_MASKED["text"][0]) else []
-    kinds = [_mask_kind(shape, value) for shape, value in pairs]
-    found = [((s.start(), s.end(), kind + flags), v) for (s, v), kind in zip(pairs, kinds) if kind]
-    return found if all(kinds) else []
+    for shape in re.finditer(_MASK, new):
+        if shape.start() <= head and len(new) - tail <= shape.end():
+            value = old[shape.start() : len(old) - len(new) + shape.end()]
+            kind = _mask_kind(shape, value)
+            return ((shape.start(), shape.end(), kind + flags), value) if kind else None
+    return ((0, len(new), "text" + flags), old) if set(old) <= set(_MASKED["text"][0]) else None
 
 
 def _mask_kind(shape: re.Match[str], value: str) -> str:

@@ -12,6 +12,7 @@ import fnmatch
 import json
 import math
 import re
+import string
 import threading
 from functools import lru_cache
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
@@ -1502,6 +1503,7 @@ class _Masks:
         self._pieces: dict[int, list[str | tuple[str, int]]] = {}
         #: masked lines that a search, and those that a reading, shows in another way
         self._apart: set[int] = set()
+        self._keys: dict[int, str] = {}  # the first line of a key to what follows its last
         self._edges: set[int] = set()
         #: the first line from which on no number is sure
         self._loose = 0 if self._nowhere else math.inf
@@ -1511,6 +1513,8 @@ class _Masks:
             start, letters, least = masked_values(kind)
             pieces = self._pieces.setdefault(number, [before.rpartition("\n")[2]])
             pieces += [start, (letters, least), after.partition("\n")[0]]
+            if kind == "lines":
+                self._keys[number] = after.partition("\n")[0]
             if " apart" in kind:
                 self._apart.add(number)
             if " edge" in kind:
@@ -1532,14 +1536,14 @@ class _Masks:
         certain = True
         for number, pieces in () if ruled_out else self._pieces.items():
             first = pieces[0] if bom or number else str(pieces[0]).lstrip("\ufeff")
+            if number in self._keys:
+                parts = _key_lines(str(first), self._keys[number])
+                certain = certain and not any(search.settles(part) is not False for part in parts)
+                continue
             matches = search.settles([first, *pieces[1:]])
-            if number >= self._loose:  # the lines of a key: its first, one within, its last
-                within = [piece for piece in pieces if isinstance(piece, tuple)]
-                parts = ([*pieces[:-1]], within, [*pieces[1:]])
-                certain = certain and matches is False and all(search.settles(part) is False for part in parts)
-            elif matches:
-                hits.add(number)
             certain = certain and matches is not None
+            if matches:
+                hits.add(number)
         return sorted(hits), certain
 
     def _ruled_out(self, matcher: Matcher) -> bool:
@@ -1571,11 +1575,19 @@ class _Masks:
         return length < READ_BUDGET // 2 or not any(line in lines for line in self._pieces)
 
 
+def _key_lines(before: str, after: str) -> list[list[str | tuple[str, int]]]:
+    """Return the first line of a private key, those within, and the last."""
+    title = (string.ascii_uppercase + " ", 0)
+    within = (string.ascii_letters + string.digits + "+/=", 0)
+    mark = "PRIVATE KEY-----"
+    return [[before + "-----BEGIN", title, mark], [within], ["-----END", title, mark + after]]
+
+
 def _seen_masks(text: str) -> list[Mask]:
     """Return the masks that a text shows, where the recording did not note them."""
     masks = []
     for shape in re.finditer("«redacted(?::([^»\n]+)…)?[^»\n]*»|\\[REDACTED PRIVATE KEY\\]", text):
-        kind = "lines" if shape[0][0] == "[" else f"token {shape[1]}" if shape[1] else "text"
+        kind = "file" if shape[0][0] == "[" else f"token {shape[1]}" if shape[1] else "text"
         masks.append((shape.start(), shape.end(), kind))
     return masks
 

@@ -168,8 +168,9 @@ def _walk(words: list[str]) -> _Request | None:
 class Terminal:
     """Answers plain terminal commands from the files of a snapshot, as the live tool would have.
 
-    :param calls: the recorded terminal calls; a program of which one contradicts
-        the answer made here (the user's alias, a file that changed) is not answered.
+    :param calls: the recorded terminal calls.  A program of which one contradicts
+        the answer made here (the user's alias, a file that changed) is not
+        answered; with Hermes 0.23 or later only one of which a call confirms it.
     """
 
     def __init__(self, source: Source, calls: Sequence[Call]) -> None:
@@ -183,20 +184,29 @@ class Terminal:
         :raises Miss: if the snapshot cannot tell; its reason is empty for what is no plain command.
         """
         request, text, after = self._answer(args, folder)
-        if request.program in self._contradicted:
+        confirmed, contradicted = self._tried
+        if request.program in contradicted:
             raise Miss(f"a recorded result of {request.program} says that it works in another way here")
+        version = self._source.version
+        newer = version is not None and version >= (0, 23)
+        if newer and (
+            request.program not in confirmed or folder != after or '"exit_code": 0, "error": null}' not in text
+        ):
+            raise Miss("how this Hermes tells it is not known")
         return text, after
 
     @cached_property
-    def _contradicted(self) -> set[str]:
-        found, folder = set(), ""
+    def _tried(self) -> tuple[set[str], set[str]]:
+        """The programs of which a recorded result is as it is made here, and those of which one is not."""
+        found: tuple[set[str], set[str]] = (set(), set())
+        folder = ""
         for call in self._calls:
             try:
                 request, text, folder = self._answer(call.args, folder)
             except Miss:
                 continue
-            if not _same_output(call.result, text, request.program in ("rg", "grep", "find")):
-                found.add(request.program)
+            same = _same_output(call.result, text, request.program in ("rg", "grep", "find"))
+            found[not same].add(request.program)
         return found
 
     def _answer(self, args: Mapping[str, Any], folder: str) -> tuple[_Request, str, str]:
@@ -378,7 +388,10 @@ class Terminal:
         text = file.text.removeprefix("\ufeff") if rg else file.text
         hits, certain = masks.found(search, text, not rg) if masks else (search.lines(text, None), True)
         told = set(request.letters) & {"c", "l"}
-        if not certain or masks and not told and (masks.touch(hits) or not all(map(masks.stands, hits))):
+        shows = (
+            masks and not told and (masks.touch(hits) or "n" in request.letters and not all(map(masks.stands, hits)))
+        )
+        if not certain or shows:
             raise Miss(f"{key}: what the live tool would say depends on a masked secret")
         shown = [] if told else [index.lines(key, not rg)[hit] for hit in hits]
         if file.masks is None and re.search(_MASK_LIKE, "\n".join(shown)):

@@ -323,15 +323,16 @@ class Terminal:
     def _ends(self, request: _Request, here: str) -> str:
         """Print what `head` and `tail` do: of several files each under its name."""
         count = request.most or 0
+        if not count and request.program == "tail":
+            return ""  # it does not even say the names
         shown: list[str] = []
         for path in request.paths:
-            part = self._part(path, here, 1, count) if request.program == "head" else self._tail(path, here, count)
+            part = (
+                self._part(path, here, 1, count) if request.program == "head" else self._part(path, here, -count, None)
+            )
             gap = "\n" if shown else ""
             shown.append(f"{gap}==> {path} <==\n{part}" if len(request.paths) > 1 else part)
         return "".join(shown)
-
-    def _tail(self, path: str, here: str, count: int) -> str:
-        return self._part(path, here, -count, None) if count else self._part(path, here, 1, 0)
 
     # Searches.
 

@@ -1383,14 +1383,15 @@ def _find_masks(text: str, kept: str, redact: Callable[[str], str | None]) -> tu
     :param kept: the file after redaction.
     :param redact: redacts what the live tools show, as they do.
     """
-    headed = any(word in kept.lower() for word in _HEADERS) or "&" in kept
-    if text == kept and not headed:
+    lower = kept.lower()
+    headed = any(word in lower for word in _HEADERS)
+    if text == kept and not headed and "&" not in kept:
         return ()
     shortened, keys = _without_keys(text)
     before, after = shortened.split("\n"), kept.split("\n")
     changed = {number for number, (old, new) in enumerate(zip(before, after)) if old != new or number in keys}
-    if headed:
-        changed.update(number for number, line in enumerate(after) if re.search(_HEADER_LINE, line))
+    odd = re.compile(_HEADER_LINE)
+    changed.update(number for number, line in enumerate(after) if (headed or "&" in line) and odd.search(line))
     nowhere = ((0, len(kept), "file"),)
     if len(before) != len(after) or len(changed) > _MASKED_LINES:
         return nowhere

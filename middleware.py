@@ -25,6 +25,8 @@ from .cassette_store import (
     CALL_LIMIT,
     HOWS,
     REPLAY_LIMIT,
+    RESULT_LIMIT,
+    TURN_LIMIT,
     Answered,
     Arm,
     Call,
@@ -43,13 +45,14 @@ from .cassette_store import (
 )
 from .snapshot import (
     FOREGROUND_SECONDS,
-    KeepRules,
+    KEPT_TOOLS,
     NotKept,
     Word,
     Workspace,
     leading_json,
     secret_contents,
     split_command,
+    terminal_verdict,
 )
 from .synth_search import MOST_WAYS_BACK, Miss, Source, Synthesizer, coerce_args, learn_shapes, reads_like
 
@@ -214,6 +217,116 @@ def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
         return rules.judge(slot.tool, slot.args, slot.result)
     rules.pass_over(slot.tool)
     return why
+
+
+class KeepRules:
+    """Judges the calls of one turn, each once and in their order.
+
+    It keeps count of what the turn has kept, and remembers a terminal command
+    whose output is not: that may have changed what later commands print.
+
+    :param windows: commands are read as Windows's shells do.
+    """
+
+    def __init__(self, windows: bool = False) -> None:
+        self._windows = windows
+        self._room = TURN_LIMIT  # bytes that may still be kept
+        self._foreign = False
+
+    def judge(self, tool: str, args: object, result: object) -> str | None:
+        """Say why a result is not kept (one of `NotKept`); None when it is, and counts from now on."""
+        reason = NotKept.STUB if is_guard_stub(tool, result) else self._tool_reason(tool, args)
+        reason = reason or self._size_reason(result)
+        if reason is not None:
+            self.pass_over(tool)
+        return reason
+
+    def pass_over(self, tool: str) -> None:
+        """Note a call that is not kept, whatever it returned."""
+        self._foreign |= tool == "terminal"
+
+    def _tool_reason(self, tool: str, args: object) -> str | None:
+        if tool == "terminal":
+            return terminal_verdict(args, self._windows) or (NotKept.AFTER_FOREIGN if self._foreign else None)
+        return None if tool in KEPT_TOOLS else NotKept.FOREIGN_TOOL
+
+    def _size_reason(self, result: object) -> str | None:
+        if not isinstance(result, str):
+            return NotKept.NOT_TEXT
+        size = text_bytes(result)
+        if size > RESULT_LIMIT:
+            return NotKept.TOO_LARGE
+        if size > self._room:
+            return NotKept.TOTAL
+        self._room -= size
+        return None
+
+
+def text_bytes(text: str) -> int:
+    """Return the size of a text in bytes of UTF-8.
+
+    One beyond every limit is not encoded: its length is answer enough.
+    """
+    if text.isascii() or len(text) > TURN_LIMIT:
+        return len(text)
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+_STUB_TEXTS = (
+    "[hermes note: this result is byte-identical to ",
+    "[Tool execution cancelled",
+    "[Tool execution skipped",
+    "<persisted-output>",
+)
+_CUT_TEXT = r"\n\[Truncated: tool response was [\d,]+ chars\.[^\n]*\]\s*\Z"
+#: Longer results are not stubs: a stub repeats an argument at most.
+_STUB_LIMIT = 64 * 1024
+_PAYLOAD = ("content", "matches", "matches_text", "files", "counts", "results", "data", "skills", "output")
+
+
+def is_guard_stub(tool: str, result: object) -> bool:
+    """Say whether a result is only Hermes's remark about a result.
+
+    Such as "unchanged since last read", a refusal to repeat a call, a call
+    cancelled by the user, or a pointer to a text saved elsewhere.  Judged by
+    the keys of the result, so that a file about these words is not one.
+    """
+    if isinstance(result, str) and result.startswith(_STUB_TEXTS):
+        return True
+    value = result
+    if isinstance(result, str):
+        if not _may_be_stub(tool, result):
+            return False
+        value = leading_json(result) if len(result) <= _STUB_LIMIT else None
+        if value is None:
+            return re.search(_CUT_TEXT, result[-500:]) is not None
+    return isinstance(value, Mapping) and _is_stub_object(tool, value)
+
+
+def _may_be_stub(tool: str, result: str) -> bool:
+    """Whether a result has a stub's word or ending at all; decoding one costs several times as much."""
+    return (
+        '"error"' in result
+        or '"guardrail_refusal"' in result
+        or tool in ("read_file", "skill_view")
+        and '"dedup"' in result
+        or tool == "terminal"
+        and '"promoted_from_foreground"' in result
+        or result.rstrip().endswith("]")
+    )
+
+
+def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
+    if value.get("guardrail_refusal") is True:
+        return True
+    if tool in ("read_file", "skill_view") and value.get("dedup") is True:
+        return value.get("content_returned") is False
+    if tool == "terminal" and "promoted_from_foreground" in value:
+        return True  # it went on in the background, without its output
+    error = value.get("error")
+    if not isinstance(error, str) or any(value.get(key) for key in _PAYLOAD):
+        return False
+    return error.startswith(("BLOCKED", "Tool execution cancelled")) or isinstance(value.get("guardrail"), Mapping)
 
 
 #: Names that a warning lists, and characters of each and of a tool's name that are kept.

@@ -28,7 +28,7 @@ from functools import cache
 from itertools import accumulate
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from .cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, Snapshot, SnapshotFile, same_file
+from .cassette_store import Call, Snapshot, SnapshotFile, same_file
 
 #: Tools whose results are kept; `terminal` has a rule of its own.
 KEPT_TOOLS = frozenset(
@@ -320,7 +320,7 @@ def _folds_case(folder: str) -> bool:
         return False
 
 
-# --- results: which are kept -------------------------------------------------
+# --- results: which terminal output may be kept --------------------------------
 
 _PLAIN_COMMANDS = frozenset({"cat", "type", "dir", "ls", "rg"})
 _GIT_COMMANDS = frozenset({"log", "show", "diff"})
@@ -337,59 +337,6 @@ FOREGROUND_SECONDS = 600
 
 _CONTROL = "[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]"
 _LOOSE_WORDS = r"[\s'\",]+"
-
-
-class KeepRules:
-    """Judges the calls of one turn, each once and in their order.
-
-    It keeps count of what the turn has kept, and remembers a terminal command
-    whose output is not: that may have changed what later commands print.
-
-    :param windows: commands are read as Windows's shells do.
-    """
-
-    def __init__(self, windows: bool = False) -> None:
-        self._windows = windows
-        self._room = TURN_LIMIT  # bytes that may still be kept
-        self._foreign = False
-
-    def judge(self, tool: str, args: object, result: object) -> str | None:
-        """Say why a result is not kept (one of `NotKept`); None when it is, and counts from now on."""
-        reason = NotKept.STUB if is_guard_stub(tool, result) else self._tool_reason(tool, args)
-        reason = reason or self._size_reason(result)
-        if reason is not None:
-            self.pass_over(tool)
-        return reason
-
-    def pass_over(self, tool: str) -> None:
-        """Note a call that is not kept, whatever it returned."""
-        self._foreign |= tool == "terminal"
-
-    def _tool_reason(self, tool: str, args: object) -> str | None:
-        if tool == "terminal":
-            return terminal_verdict(args, self._windows) or (NotKept.AFTER_FOREIGN if self._foreign else None)
-        return None if tool in KEPT_TOOLS else NotKept.FOREIGN_TOOL
-
-    def _size_reason(self, result: object) -> str | None:
-        if not isinstance(result, str):
-            return NotKept.NOT_TEXT
-        size = text_bytes(result)
-        if size > RESULT_LIMIT:
-            return NotKept.TOO_LARGE
-        if size > self._room:
-            return NotKept.TOTAL
-        self._room -= size
-        return None
-
-
-def text_bytes(text: str) -> int:
-    """Return the size of a text in bytes of UTF-8.
-
-    One beyond every limit is not encoded: its length is answer enough.
-    """
-    if text.isascii() or len(text) > TURN_LIMIT:
-        return len(text)
-    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def terminal_verdict(args: object, windows: bool = False) -> str | None:
@@ -566,65 +513,6 @@ def _unquoted(piece: str) -> str:
         return piece[1:]
     inner = piece[1:-1]
     return inner if piece[0] == "'" else re.sub(r"\\([\\\"$`])", r"\1", inner)
-
-
-# --- results: which are only a stub ------------------------------------------
-
-_STUB_TEXTS = (
-    "[hermes note: this result is byte-identical to ",
-    "[Tool execution cancelled",
-    "[Tool execution skipped",
-    "<persisted-output>",
-)
-_CUT_TEXT = r"\n\[Truncated: tool response was [\d,]+ chars\.[^\n]*\]\s*\Z"
-#: Longer results are not stubs: a stub repeats an argument at most.
-_STUB_LIMIT = 64 * 1024
-_PAYLOAD = ("content", "matches", "matches_text", "files", "counts", "results", "data", "skills", "output")
-
-
-def is_guard_stub(tool: str, result: object) -> bool:
-    """Say whether a result is only Hermes's remark about a result.
-
-    Such as "unchanged since last read", a refusal to repeat a call, a call
-    cancelled by the user, or a pointer to a text saved elsewhere.  Judged by
-    the keys of the result, so that a file about these words is not one.
-    """
-    if isinstance(result, str) and result.startswith(_STUB_TEXTS):
-        return True
-    value = result
-    if isinstance(result, str):
-        if not _may_be_stub(tool, result):
-            return False
-        value = leading_json(result) if len(result) <= _STUB_LIMIT else None
-        if value is None:
-            return re.search(_CUT_TEXT, result[-500:]) is not None
-    return isinstance(value, Mapping) and _is_stub_object(tool, value)
-
-
-def _may_be_stub(tool: str, result: str) -> bool:
-    """Whether a result has a stub's word or ending at all; decoding one costs several times as much."""
-    return (
-        '"error"' in result
-        or '"guardrail_refusal"' in result
-        or tool in ("read_file", "skill_view")
-        and '"dedup"' in result
-        or tool == "terminal"
-        and '"promoted_from_foreground"' in result
-        or result.rstrip().endswith("]")
-    )
-
-
-def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
-    if value.get("guardrail_refusal") is True:
-        return True
-    if tool in ("read_file", "skill_view") and value.get("dedup") is True:
-        return value.get("content_returned") is False
-    if tool == "terminal" and "promoted_from_foreground" in value:
-        return True  # it went on in the background, without its output
-    error = value.get("error")
-    if not isinstance(error, str) or any(value.get(key) for key in _PAYLOAD):
-        return False
-    return error.startswith(("BLOCKED", "Tool execution cancelled")) or isinstance(value.get("guardrail"), Mapping)
 
 
 _DECODER = json.JSONDecoder()

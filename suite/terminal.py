@@ -214,7 +214,7 @@ class Terminal:
         request = _read_request(command) if isinstance(command, str) else None
         if request is None:
             raise Miss("")
-        platform = self._source.host.platform
+        platform = self._source.recorder.platform
         if platform != "linux" and not (platform == "darwin" and request.program in _ALIKE and len(request.paths) < 2):
             raise Miss(f"what {request.program} prints is not known for {platform or 'an unknown platform'}")
         start = folder
@@ -378,10 +378,10 @@ class Terminal:
 
     def _ripgrep(self) -> int | None:
         """Return the version of the ripgrep that a command runs; `search_files` of 0.22 may have one of its own."""
-        host = self._source.host
-        if not host.rg_major and not (host.search == "rg" and self._source.family.name in ("0.19", "0.20")):
+        recorder = self._source.recorder
+        if not recorder.rg_major and not (recorder.search == "rg" and self._source.family.name in ("0.19", "0.20")):
             raise Miss("whether commands find ripgrep is not known")
-        return host.rg_major or None
+        return recorder.rg_major or None
 
     def _hits(self, search: Search, request: _Request, key: str) -> list[int]:
         index, rg = self._source.index, request.program == "rg"

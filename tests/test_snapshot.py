@@ -21,9 +21,10 @@ from unittest import mock
 
 from tests.support import REPO
 
-from session_cassettes import snapshot
+from session_cassettes import middleware, snapshot
 from session_cassettes.cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, SnapshotFile
-from session_cassettes.snapshot import KeepRules, NotKept, Redactor, Workspace
+from session_cassettes.middleware import KeepRules
+from session_cassettes.snapshot import NotKept, Redactor, Workspace
 
 POSIX_ONLY = unittest.skipIf(os.name == "nt", "needs POSIX files: FIFOs, links, devices")
 NEEDS_RG = unittest.skipUnless(shutil.which("rg"), "needs ripgrep to compare with")
@@ -457,7 +458,7 @@ class KeepTest(unittest.TestCase):
         limit = RESULT_LIMIT
         for text in ("x" * limit, "é" * (limit // 2), "€" * ((limit - 2) // 3) + "xx"):
             with self.subTest(text[0]):
-                self.assertEqual(snapshot.text_bytes(text), limit)
+                self.assertEqual(middleware.text_bytes(text), limit)
                 self.assertIsNone(self.verdict(result=text))
                 self.assertEqual(self.verdict(result=text + "x"), "too large")
 
@@ -489,8 +490,8 @@ class KeepTest(unittest.TestCase):
                 self.assertEqual(self.verdict(result=result), "not a text")
 
     def test_any_text_is_measured(self) -> None:
-        self.assertEqual(snapshot.text_bytes("\ud800"), 3)
-        self.assertGreater(snapshot.text_bytes("é" * (TURN_LIMIT + 1)), TURN_LIMIT)
+        self.assertEqual(middleware.text_bytes("\ud800"), 3)
+        self.assertGreater(middleware.text_bytes("é" * (TURN_LIMIT + 1)), TURN_LIMIT)
 
 
 def filled(size: int) -> KeepRules:
@@ -601,17 +602,17 @@ class StubTest(unittest.TestCase):
     def test_stubs_are_known_as_text_and_as_value(self) -> None:
         for tool, result in STUBS:
             with self.subTest(result=result):
-                self.assertTrue(snapshot.is_guard_stub(tool, result))
+                self.assertTrue(middleware.is_guard_stub(tool, result))
                 if not isinstance(result, str):
-                    self.assertTrue(snapshot.is_guard_stub(tool, json.dumps(result)))
-                    self.assertTrue(snapshot.is_guard_stub(tool, json.dumps(result) + "\n\n[Hint: x]"))
+                    self.assertTrue(middleware.is_guard_stub(tool, json.dumps(result)))
+                    self.assertTrue(middleware.is_guard_stub(tool, json.dumps(result) + "\n\n[Hint: x]"))
 
     def test_results_about_stubs_are_no_stubs(self) -> None:
         for tool, result in NOT_STUBS:
             with self.subTest(result=result):
-                self.assertFalse(snapshot.is_guard_stub(tool, result))
+                self.assertFalse(middleware.is_guard_stub(tool, result))
                 if not isinstance(result, str):
-                    self.assertFalse(snapshot.is_guard_stub(tool, json.dumps(result)))
+                    self.assertFalse(middleware.is_guard_stub(tool, json.dumps(result)))
 
     def test_a_text_is_judged_as_the_value_it_tells(self) -> None:
         rng = random.Random(5)
@@ -629,9 +630,9 @@ class StubTest(unittest.TestCase):
         for _ in range(5000):
             tool = rng.choice(("read_file", "skill_view", "terminal", "web_search"))
             value = {rng.choice(words): rng.choice(values) for _ in range(rng.randrange(5))}
-            told = snapshot.is_guard_stub(tool, value)
+            told = middleware.is_guard_stub(tool, value)
             hint = rng.choice(("", "\n\n[Hint: x]", " ", "\n\n[Truncated: tool response was 9 chars. x]"))
-            self.assertEqual(snapshot.is_guard_stub(tool, json.dumps(value) + hint), told, (tool, value, hint))
+            self.assertEqual(middleware.is_guard_stub(tool, json.dumps(value) + hint), told, (tool, value, hint))
             found.add(told)
         self.assertEqual(found, {True, False})
 

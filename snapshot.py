@@ -574,6 +574,12 @@ class GlobRule(NamedTuple):
         """Say whether `path` fits, which is relative to the ignore file, or to where ripgrep runs."""
         return (is_folder or not self.folders_only) and bool(re.fullmatch(self.pattern, _bytewise(path), re.DOTALL))
 
+    def overrides(self, path: str, is_folder: bool) -> bool | None:
+        """Say whether the one `--glob` lets `path` in (True), past every ignore rule, or keeps it out; None leaves it."""
+        if self.matches(path, is_folder):
+            return not self.negated
+        return None if is_folder or self.negated else False
+
 
 class _RuleFile:
     """The rules of one ignore file; the last line that matches decides."""

@@ -1386,23 +1386,23 @@ class _Index:
         key = (root.rel, glob)
         chosen = self._visible.get(key)
         if chosen is None:
-            override = _Override(glob) if glob else None
+            override = _override(glob) if glob else None
             chosen = [d for d in self.below(root) if self._lets_in(d, root, override)]
             if len(self._visible) < 256:
                 self._visible[key] = chosen
         return chosen
 
-    def _lets_in(self, document: _Document, root: _Root, override: _Override | None) -> bool:
+    def _lets_in(self, document: _Document, root: _Root, override: GlobRule | None) -> bool:
         """Walk down from the root as ripgrep does; its globs beat every other rule."""
         for folder in document.folders:
             if len(folder) <= len(root.rel):
                 continue
-            verdict = override.verdict(folder, True) if override else None
+            verdict = override.overrides(folder, True) if override else None
             if verdict is False:
                 return False
             if verdict is None and (_dotted(folder.rsplit("/", 1)[-1]) or folder in self._buried):
                 return False
-        verdict = override.verdict(document.path, False) if override else None
+        verdict = override.overrides(document.path, False) if override else None
         if verdict is not None:
             return verdict
         if _dotted(document.name):
@@ -1413,7 +1413,7 @@ class _Index:
         """Return what ripgrep searches when hidden and ignored files count too."""
         if root.is_file:
             return self.below(root)
-        override = _Override(glob) if glob else None
+        override = _override(glob) if glob else None
         return [
             d
             for d in self.below(root)
@@ -1421,9 +1421,9 @@ class _Index:
             and (
                 override is None
                 or not (
-                    override.verdict(d.path, False) is False
+                    override.overrides(d.path, False) is False
                     or any(
-                        override.verdict(folder, True) is False for folder in d.folders if len(folder) > len(root.rel)
+                        override.overrides(folder, True) is False for folder in d.folders if len(folder) > len(root.rel)
                     )
                 )
             )
@@ -1431,7 +1431,7 @@ class _Index:
 
     def listed(self, root: _Root, glob: str) -> list[_Document]:
         """Return what `rg --files -g` lists, which is also files of unknown text."""
-        override = _Override(glob)
+        override = _override(glob)
         return self.visible(root, glob) + [
             document for document in self._unkept_below(root) if self._lets_in(document, root, override)
         ]
@@ -1639,20 +1639,11 @@ def _buried_folders(documents: Sequence[_Document]) -> frozenset[str]:
     return frozenset(folder for folder, found in endings.items() if not found <= by_name)
 
 
-class _Override:
-    """One `--glob` of ripgrep: what it lets in, past every ignore rule, or keeps out."""
-
-    def __init__(self, glob: str) -> None:
-        rule = GlobRule.read(glob)
-        if rule is None:
-            raise Miss(f"the glob {glob!r} is not one that every ripgrep reads")
-        self._rule = rule
-
-    def verdict(self, path: str, folder: bool) -> bool | None:
-        """Say whether `path` is let in (True), kept out (False) or left to other rules."""
-        if self._rule.matches(path, folder):
-            return not self._rule.negated
-        return None if folder or self._rule.negated else False
+def _override(glob: str) -> GlobRule:
+    rule = GlobRule.read(glob)
+    if rule is None:
+        raise Miss(f"the glob {glob!r} is not one that every ripgrep reads")
+    return rule
 
 
 def _shell_glob(pattern: str) -> Callable[[str], bool]:

@@ -118,7 +118,7 @@ cd nope && pwd
 cd .. && pwd
 cd - && pwd
 cd && pwd
-cd /tmp && ls
+cd / && ls
 cd src && cat main.py | head
 cd src && cd deep && ls
 git ls-files src

@@ -6,12 +6,11 @@ from typing import Any
 
 from . import cli
 from .hooks import Plugin
-from .suite.terminal import Terminal
 
 
 def register(ctx: Any) -> None:
     """Wire the two hooks, the middleware and both front doors."""
-    plugin = Plugin(ctx, commands=Terminal)
+    plugin = Plugin(ctx, cli.BEYOND)
     ctx.register_hook("pre_llm_call", plugin.pre_llm_call)
     ctx.register_hook("post_llm_call", plugin.post_llm_call)
     ctx.register_middleware("tool_execution", plugin.bindings.tool_execution)

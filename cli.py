@@ -14,7 +14,6 @@ import json
 import os
 import re
 import secrets
-import shlex
 import signal
 import subprocess
 import sys
@@ -23,7 +22,7 @@ import textwrap
 import time
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Callable, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Protocol, Sequence
+from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Sequence
 
 from .cassette_store import (
     Arm,
@@ -76,38 +75,50 @@ from .hooks import (
     sessions_told,
     hermes_config,
 )
+from .suite.door import (
+    ERROR,
+    INTERRUPTED,
+    JSON_SCHEMA,
+    LINE,
+    Command,
+    Screen,
+    add_json,
+    add_name,
+    beginning,
+    block,
+    coloured,
+    compact,
+    quote,
+    seconds,
+    write_all,
+)
 from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.rendering import nearest, pin_holds_rendered, rendered
-from .middleware import because, doubts, exit_words, grade, other_model
+from .suite.terminal import Terminal
+from .middleware import Beyond, because, doubts, exit_words, grade, other_model
 
 __all__ = [
-    "Command",
+    "BEYOND",
     "DEFAULT_TIMEOUT",
-    "ERROR",
-    "INTERRUPTED",
     "SESSION_COMMANDS",
     "SHELL_COMMANDS",
-    "Screen",
     "add_arguments",
     "chat_arguments",
     "hold_pins",
     "main",
-    "quote",
     "ripgrep_major",
     "slash",
     "verdict_text",
 ]
 
+#: What the plugin does beyond the specification while Hermes runs.
+BEYOND = Beyond(commands=Terminal)
 #: Seconds a replay or a recording may take unless `--timeout` says otherwise.
 DEFAULT_TIMEOUT = 900.0
 #: Seconds a gateway may take to answer a ping.
 PING_TIMEOUT = 60.0
 #: Seconds between looks at a child that runs.
 POLL = 0.05
-#: Version of the objects that `--json` prints.
-JSON_SCHEMA = 1
-
-ERROR, INTERRUPTED = 2, 130
 
 #: Warnings that a row of `list` shows, and characters of each.
 _NOTES, _NOTE = 10, 500
@@ -115,110 +126,11 @@ _NOTES, _NOTE = 10, 500
 _CELL = 200
 #: The same for a pin in an error.
 _QUOTED = 200
-#: The same for a missed call and each remark on it, and for a line of an answer that is not shown whole.
-_MISS = 1_000
 #: Lines of an answer that are shown under a FAIL, and of each run's in `show`.
 _FAILED_LINES, _RUN_LINES = 20, 3
 
 
-# --- the terminal -----------------------------------------------------------------
-
-
-class Output(Protocol):
-    """What a `Screen` needs of a stream."""
-
-    def write(self, text: str, /) -> int: ...
-
-    def flush(self) -> None: ...
-
-    def isatty(self) -> bool: ...
-
-
-class Screen:
-    """Prints to standard output and shows progress on standard error.
-
-    What others wrote is made printable (`shown`) before it is printed here.
-    Colour is used only on a terminal and never alone; a character that the
-    console cannot show is escaped, never an error.
-    """
-
-    def __init__(self, out: Output, err: Output, environ: Mapping[str, str]) -> None:
-        self._out, self._err = out, err
-        self._colour = out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-        self._progress = err.isatty()
-        self._shown = 0
-
-    def print(self, text: str) -> None:
-        """Print a text and a newline."""
-        self.done()
-        _write(self._out, text + "\n")
-
-    def error(self, text: str) -> None:
-        """Print one line on standard error; where nobody reads it, the exit status still tells."""
-        with contextlib.suppress(OSError, ValueError):
-            self.done()
-            _write(self._err, f"hermes cassette: {shown(text)}\n")
-
-    def paint(self, text: str, colour: str) -> str:
-        """Colour a word: "green", "red", "yellow" or "dim"."""
-        code = {"green": "32", "red": "31", "yellow": "33", "dim": "2"}[colour]
-        return f"\033[{code}m{text}\033[0m" if self._colour else text
-
-    def progress(self, text: str) -> None:
-        """Show in one line what is waited for; nothing unless on a terminal."""
-        if self._progress:
-            self._erase()
-            _write(self._err, text[:78])
-            self._shown = min(len(text), 78)
-
-    def done(self) -> None:
-        """Erase the progress line."""
-        if self._shown:
-            self._erase()
-
-    def _erase(self) -> None:
-        _write(self._err, "\r" + " " * self._shown + "\r")
-        self._shown = 0
-
-
-def _write(stream: Output, text: str) -> None:
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()
-
-
-def quote(words: Sequence[str], windows: bool = os.name == "nt") -> str:
-    """Write a command line as a person would type it, in PowerShell on Windows."""
-    if not windows:
-        return shlex.join(words)
-    return " ".join(_powershell(word) for word in words)
-
-
-def _powershell(word: str) -> str:
-    if re.fullmatch(r"[\w./:\\=+-]+", word) and not word.startswith("-") or re.fullmatch(r"--?[A-Za-z][\w-]*", word):
-        return word
-    return "'" + word.replace("'", "''") + "'"
-
-
 # --- the commands ---------------------------------------------------------------------
-
-
-class Command(NamedTuple):
-    """One command, as both doors know it.
-
-    `arguments` adds its arguments to a parser; `run` returns what to print and
-    the exit status.
-    """
-
-    name: str
-    help: str
-    example: str
-    arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[Plugin, argparse.Namespace, Screen], int]
-
-
-def _named(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("cassette", metavar="NAME", help="the cassette's name")
 
 
 def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
@@ -237,36 +149,22 @@ def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
         "--timeout",
         dest="cassette_timeout",
         metavar="S",
-        type=_seconds,
+        type=seconds,
         default=DEFAULT_TIMEOUT,
         help=f"seconds after which the session is stopped (default: {DEFAULT_TIMEOUT:g})",
     )
 
 
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e7:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return value
-
-
-def _json_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", dest="cassette_json", action="store_true", help="print one JSON object instead")
-
-
 def _record_arguments(parser: argparse.ArgumentParser) -> None:
-    _named(parser)
+    add_name(parser)
     parser.add_argument("--query", dest="cassette_query", metavar="TEXT", help="record this request now, headlessly")
     parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
     _child_arguments(parser, "the folder to work in (default: this one)")
-    _json_argument(parser)
+    add_json(parser)
 
 
 def _pin_arguments(parser: argparse.ArgumentParser) -> None:
-    _named(parser)
+    add_name(parser)
     parser.add_argument(
         "cassette_fact", metavar="FACT", nargs="+", help="the fact; put -- before one that starts with -"
     )
@@ -274,15 +172,15 @@ def _pin_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
-    _named(parser)
+    add_name(parser)
     _child_arguments(parser, "the folder to work in (default: the recorded one)")
-    _json_argument(parser)
+    add_json(parser)
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    _named(parser)
+    add_name(parser)
     parser.add_argument("--full", dest="cassette_full", action="store_true", help="print results and texts whole")
-    _json_argument(parser)
+    add_json(parser)
 
 
 # record
@@ -496,15 +394,8 @@ def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> s
     parts = []
     for column, (text, width) in enumerate(zip(row, widths)):
         padded = text.rjust(width) if 1 <= column <= 3 else text.ljust(width)
-        parts.append(_coloured(padded, text, screen) if column == 4 and screen else padded)
+        parts.append(coloured(padded, text, screen) if column == 4 and screen else padded)
     return "  ".join(parts).rstrip()
-
-
-_COLOURS = {"PASS": "green", "FAIL": "red", "DIVERGED": "yellow", "INVALID": "red", "broken": "red"}
-
-
-def _coloured(text: str, result: str, screen: Screen) -> str:
-    return screen.paint(text, _COLOURS[result]) if result in _COLOURS else text
 
 
 def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
@@ -553,37 +444,29 @@ def _described(
     yield f"{name}, recorded {shown(cassette.recorded_at, _CELL)} with {shown(cassette.model, _CELL) or 'an unnamed model'}"
     yield f"by Hermes {hermes or 'of unknown version'} on {platform or 'an unknown platform'}"
     yield f"in {shown(cassette.cwd) or 'an unknown folder (no snapshot)'}"
-    yield from _block("request", [shown(cassette.request)])
-    yield from _block("answer", ["\n".join(shown_lines(cassette.answer))])
-    yield from _block(f"pins ({len(cassette.pins)})", map(shown, cassette.pins))
-    yield from _block(f"calls ({len(cassette.calls)})", _told_calls(cassette, full))
+    yield from block("request", [shown(cassette.request)])
+    yield from block("answer", ["\n".join(shown_lines(cassette.answer))])
+    yield from block(f"pins ({len(cassette.pins)})", map(shown, cassette.pins))
+    yield from block(f"calls ({len(cassette.calls)})", _told_calls(cassette, full))
     if cassette.not_kept:
-        yield from _block(f"calls not kept ({len(cassette.not_kept)})", [shown(", ".join(cassette.not_kept))])
-    yield from _block(f"snapshot files ({len(cassette.snapshot.files)})", _told_files(cassette, full))
+        yield from block(f"calls not kept ({len(cassette.not_kept)})", [shown(", ".join(cassette.not_kept))])
+    yield from block(f"snapshot files ({len(cassette.snapshot.files)})", _told_files(cassette, full))
     if skipped := cassette.snapshot.skipped:
-        yield from _block(
+        yield from block(
             f"skipped files ({sum(skipped.values())})", [f"{n} {shown(why)}" for why, n in skipped.items()]
         )
-    yield from _block("warnings", map(shown, cassette.warnings))
-    yield from _block("last runs", [_told_run(run, full, screen) for run in runs])
+    yield from block("warnings", map(shown, cassette.warnings))
+    yield from block("last runs", [_told_run(run, full, screen) for run in runs])
     yield f"path {shown(store.path(name))}"
     yield f"runs {shown(store.runs(name))}"
-
-
-def _block(title: str, texts: Iterable[str]) -> Iterator[str]:
-    """A titled block of texts that are fit to print; nothing without one."""
-    for number, text in enumerate(texts):
-        if not number:
-            yield f"{title}:"
-        yield textwrap.indent(text, "  ")
 
 
 def _told_calls(cassette: Cassette, full: bool) -> list[str]:
     told = []
     for call in cassette.calls:
-        line = f"{call.tool} {_compact(call.args)}"
+        line = f"{call.tool} {compact(call.args)}"
         if full:
-            told.append(_with_text(line, call.result if isinstance(call.result, str) else _compact(call.result)))
+            told.append(_with_text(line, call.result if isinstance(call.result, str) else compact(call.result)))
         else:
             told.append(shown(line, 110))
     return told
@@ -603,23 +486,10 @@ def _told_files(cassette: Cassette, full: bool) -> list[str]:
 def _told_run(run: Mapping[str, Any], full: bool, screen: Screen) -> str:
     at, result, model, path = (shown(run.get(key, ""), _CELL) for key in ("at", "result", "model", "path"))
     held = sum(bool(pin.get("ok")) for pin in run.get("pins", ()) if isinstance(pin, dict))
-    parts = [at, _coloured(result or "?", result, screen), model, f"pins {held}/{len(run.get('pins', ()))}", path]
+    parts = [at, coloured(result or "?", result, screen), model, f"pins {held}/{len(run.get('pins', ()))}", path]
     answer = str(run.get("answer", ""))
-    lines = shown_lines(answer.strip("\n")) if full else _beginning(answer, _RUN_LINES, "--full")
+    lines = shown_lines(answer.strip("\n")) if full else beginning(answer, _RUN_LINES, "--full")
     return "  ".join(parts) + "\n" * bool(answer.strip()) + textwrap.indent("\n".join(lines), "  ")
-
-
-def _beginning(text: str, count: int, how: str) -> list[str]:
-    """The first lines of a text, no line too long, and how to see what is left out."""
-    lines = shown_lines(text.strip("\r\n"))
-    told = [shown(line, _MISS) for line in lines[:count]]
-    more = len(lines) - len(told)
-    left = f"{more} more line{'s' * (more != 1)}" if more else "longer lines"
-    return told if told == lines else [*told, f"... {left}: {how}"]
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
 
 
 # run
@@ -671,12 +541,12 @@ def _run_held(plugin: Plugin, store: Store, options: argparse.Namespace, screen:
     folder = _work_folder(_recorded_folder(cassette) if options.cassette_in is None else options.cassette_in)
     arm = _new_arm(plugin, "run", name, cassette.request, folder, options, cassette_sha=sha)
     launch = _with_host(Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen))
-    started, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
+    begun, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     evidence = _replay(launch)
     _refuse_unstarted(launch, evidence.child, evidence.claim)
-    seconds = time.monotonic() - started
+    took = time.monotonic() - begun
     verdict = _graded(launch, cassette, evidence)
-    run = {**_run_head(launch, at, seconds), **_run_result(launch, verdict, evidence)}
+    run = {**_run_head(launch, at, took), **_run_result(launch, verdict, evidence)}
     path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
     told = json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}) if options.cassette_json else None
     with contextlib.suppress(OSError):  # graded and kept: whoever stopped reading changes no verdict
@@ -747,7 +617,7 @@ def verdict_text(run: Mapping[str, Any], verdict: Verdict, file: str, screen: Sc
     noted = f" (also {misses} cassette miss{'es' * (misses != 1)})" if verdict.result == "FAIL" and misses else ""
     held = sum(one.ok for one in verdict.pins)
     lines = [f"{run['name']} with {shown(run['model'], _CELL)} ({run['seconds']:.0f}s)"]
-    lines.append(f"result {_coloured(verdict.result, verdict.result, screen)}{noted}")
+    lines.append(f"result {coloured(verdict.result, verdict.result, screen)}{noted}")
     lines += [f"reason: {shown(reason)}" for reason in verdict.reasons]
     lines.append(f"pins {held}/{len(verdict.pins)}")
     for one in verdict.pins:
@@ -756,11 +626,11 @@ def verdict_text(run: Mapping[str, Any], verdict: Verdict, file: str, screen: Sc
         lines += [f"     nearest: {shown(one.nearest)}"] * bool(one.nearest)
     lines.append(f"path {verdict.path}")
     for miss in verdict.misses:
-        lines.append(f"miss: {shown(f'{miss.tool} {_compact(miss.args)}', _MISS)}")
-        lines += [f"      {shown(note, _MISS)}" for note in (miss.reason, miss.nearest) if note]
+        lines.append(f"miss: {shown(f'{miss.tool} {compact(miss.args)}', LINE)}")
+        lines += [f"      {shown(note, LINE)}" for note in (miss.reason, miss.nearest) if note]
     if verdict.result == "FAIL":
         whole = quote(["hermes", "cassette", "show", run["name"], "--full"])
-        lines += _block("answer", _beginning(run["answer"], _FAILED_LINES, whole))
+        lines += block("answer", beginning(run["answer"], _FAILED_LINES, whole))
         lines.append(f"file {shown(file)}")
     if run.get("plugins_before"):
         lines.append(f"note: {shown(_told_before(run['plugins_before']))}")
@@ -771,14 +641,14 @@ def _told_before(before: Sequence[str]) -> str:
     return f"{', '.join(before)} may answer or change tool calls before this plugin sees them"
 
 
-def _run_head(launch: Launch, at: datetime.datetime, seconds: float) -> dict[str, Any]:
+def _run_head(launch: Launch, at: datetime.datetime, took: float) -> dict[str, Any]:
     """What a run was, whatever came of it: everything that explains a result a month later."""
     arm, options = launch.arm, launch.options
     return {
         "name": arm.name,
         "run": arm.id,
         "at": at.isoformat(timespec="seconds"),
-        "seconds": round(seconds, 1),
+        "seconds": round(took, 1),
         "provider": options.cassette_provider or "",
         "skills": options.cassette_skills,
         "folder": launch.folder,
@@ -823,7 +693,7 @@ def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[st
 
 
 def _remove_arguments(parser: argparse.ArgumentParser) -> None:
-    _named(parser)
+    add_name(parser)
     parser.add_argument("--yes", dest="cassette_yes", action="store_true", help="do not ask")
 
 
@@ -843,12 +713,12 @@ def _remove(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 def _agreed(question: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
         return False
-    _write(sys.stderr, question)
+    write_all(sys.stderr, question)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _rename_arguments(parser: argparse.ArgumentParser) -> None:
-    _named(parser)
+    add_name(parser)
     parser.add_argument("cassette_new", metavar="NEW", help="its new name")
 
 
@@ -1416,7 +1286,7 @@ def _session_ping(plugin: Plugin, options: argparse.Namespace, screen: Screen) -
 
 
 def _session_record_arguments(parser: argparse.ArgumentParser) -> None:
-    _named(parser)
+    add_name(parser)
     parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
 
 
@@ -1450,7 +1320,7 @@ SHELL_COMMANDS = (
         _run_arguments,
         _run,
     ),
-    Command("list", "List the cassettes", "hermes cassette list", _json_argument, _list),
+    Command("list", "List the cassettes", "hermes cassette list", add_json, _list),
     Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, _show),
     Command("rm", "Remove a cassette and its runs", "hermes cassette rm login", _remove_arguments, _remove),
     Command(
@@ -1488,7 +1358,7 @@ SESSION_COMMANDS = (
         _pin_arguments,
         _pin,
     ),
-    Command("list", "List the cassettes", "/cassette list", _json_argument, _list),
+    Command("list", "List the cassettes", "/cassette list", add_json, _list),
     Command("ping", argparse.SUPPRESS, "", _nonce, _session_ping),
 )
 

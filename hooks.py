@@ -54,8 +54,8 @@ from .cassette_store import (
     shown,
 )
 from .middleware import (
+    Beyond,
     Bindings,
-    Commands,
     LiveCall,
     Recording,
     Replay,
@@ -1011,12 +1011,12 @@ def parse_ping(data: bytes, file: str) -> PingAnswer:
 class Plugin:
     """One loaded plugin: its bindings, its facts, and the host's callbacks.
 
-    :param commands: answers terminal commands in replays; None: only those that were recorded are answered.
+    :param beyond: what it does beyond the specification.
     """
 
-    def __init__(self, ctx: Any, environ: Mapping[str, str] = os.environ, commands: Commands | None = None) -> None:
+    def __init__(self, ctx: Any, beyond: Beyond = Beyond(), environ: Mapping[str, str] = os.environ) -> None:
         self.ctx = ctx
-        self._commands = commands
+        self._beyond = beyond
         self.facts = plugin_facts()
         # A gateway may have its environment from the first client, whose arm is none of its business.
         own = {} if _runs_as_gateway() else environ
@@ -1228,9 +1228,7 @@ class Plugin:
         try:
             if cassette is not None and cassette.cwd:
                 workspace = replay_workspace(cassette, arm.folder)
-            bound = Replay(
-                arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error, self._commands
-            )
+            bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error, self._beyond)
         except Exception as failure:
             error = because("cassette failed", error=type(failure).__name__)
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, None, None, error)

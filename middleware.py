@@ -543,7 +543,18 @@ def _without_defaults(tool: str, args: dict[str, Any]) -> dict[str, Any]:
 #: Makes the one who answers terminal commands from the files, of those files and the recorded terminal calls.
 #: It takes a call's arguments and the folder in which it runs, relative to the workspace, and returns the result
 #: and the folder in which the next one runs, or raises `Miss`.
-Commands = Callable[[Source, Sequence[Call]], Callable[[Mapping[str, Any], str], tuple[str, str]]]
+_Commands = Callable[[Source, Sequence[Call]], Callable[[Mapping[str, Any], str], tuple[str, str]]]
+
+
+class Beyond(NamedTuple):
+    """What a recording or a replay does beyond the specification; the plugin's entry hands it in.
+
+    `commands` answers terminal commands in replays; None: only those that were
+    recorded are answered.
+    """
+
+    commands: _Commands | None = None
+
 
 #: How much of a command's spelling counts, beside what it makes its program do.
 _OUTCOME, _WORDS, _SECONDS = range(3)
@@ -898,7 +909,7 @@ class Replay:
         cassette: Cassette | None,
         workspace: Workspace | None,
         error: str = "",
-        commands: Commands | None = None,
+        beyond: Beyond = Beyond(),
     ) -> None:
         self.arm, self.turn, self.model, self.facts = arm, turn, model, facts
         self.sessions = [session]
@@ -924,9 +935,9 @@ class Replay:
         self._folder = ""  # where a terminal command now runs, relative to the workspace
         if cassette is not None:
             self._load(cassette)
-            if commands is not None and self._synth is not None and not self._commands.moved:
+            if beyond.commands is not None and self._synth is not None and not self._commands.moved:
                 calls = [call for call in cassette.calls if call.tool == "terminal" and _is_plain_call(call.args)]
-                self._run_command = commands(self._synth.source, calls)
+                self._run_command = beyond.commands(self._synth.source, calls)
 
     def _load(self, cassette: Cassette) -> None:
         for number, call in enumerate(cassette.calls):

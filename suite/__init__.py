@@ -1,5 +1,5 @@
 """Many runs of cassettes, and what they say together.
 
 Nothing of the specification's own files needs this folder, but for `cli`, which
-offers its commands, and the plugin's entry, which hands on what answers terminal commands.
+offers its commands and names what the plugin does beyond it (`cli.BEYOND`).
 """

@@ -16,6 +16,7 @@ from tests.support import FakeHost, be_hermes, load_plugin, temp_folder
 
 plugin_package = load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
+from session_cassettes.suite import door  # noqa: E402
 from session_cassettes.cassette_store import (
     Answered,
     Call,
@@ -306,7 +307,7 @@ class Looking(CliCase):
     def test_a_console_that_cannot_print_a_character_is_no_error(self) -> None:
         self.keep(answer="Antwort \u2192 \U0001f600 \ud800")
         raw = io.BytesIO()
-        screen = cli.Screen(io.TextIOWrapper(raw, "cp1252"), io.StringIO(), {})
+        screen = door.Screen(io.TextIOWrapper(raw, "cp1252"), io.StringIO(), {})
         screen.print(self.store.read("shop")[0].answer)
         self.assertIn(rb"\u2192", raw.getvalue())
         self.assertIn(rb"\ud800", raw.getvalue())
@@ -314,7 +315,7 @@ class Looking(CliCase):
     def test_progress_is_shown_on_a_terminal_only_and_erased(self) -> None:
         shown, piped = Terminal(), io.StringIO()
         for stream in (shown, piped):
-            screen = cli.Screen(io.StringIO(), stream, {})
+            screen = door.Screen(io.StringIO(), stream, {})
             screen.progress("waiting for a session ...")
             screen.done()
         self.assertEqual(piped.getvalue(), "")
@@ -635,10 +636,10 @@ class Children(unittest.TestCase):
     def test_printed_commands_are_quoted_for_the_platforms_shell(self) -> None:
         words = ["hermes", "cassette", "pin", "shop", "it's $HOME", "--remove", "-Q", "C:\\a b", ""]
         self.assertEqual(
-            cli.quote(words, windows=False), "hermes cassette pin shop 'it'\"'\"'s $HOME' --remove -Q 'C:\\a b' ''"
+            door.quote(words, windows=False), "hermes cassette pin shop 'it'\"'\"'s $HOME' --remove -Q 'C:\\a b' ''"
         )
         self.assertEqual(
-            cli.quote(words, windows=True), "hermes cassette pin shop 'it''s $HOME' --remove -Q 'C:\\a b' ''"
+            door.quote(words, windows=True), "hermes cassette pin shop 'it''s $HOME' --remove -Q 'C:\\a b' ''"
         )
 
 
@@ -716,7 +717,7 @@ class VerdictText(unittest.TestCase):
     """The form of the two examples in the specification."""
 
     def shown(self, verdict: Any, answer: str = "no idea", **more: Any) -> str:
-        screen = cli.Screen(io.StringIO(), io.StringIO(), {})
+        screen = door.Screen(io.StringIO(), io.StringIO(), {})
         run = {"name": "e2e-probe", "model": "a-model", "seconds": 11.2, "answer": answer, **more}
         return cli.verdict_text(run, verdict, "/runs/1.json", screen)
 

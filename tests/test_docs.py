@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.support import REPO, FakeHost, load_plugin
 
 from session_cassettes import cassette_store, cli, hooks, middleware, snapshot
+from session_cassettes.suite import door
 
 README, SPEC, TESTED, PLAN = (
     (REPO / name).read_text("utf-8") for name in ("README.md", "docs/SPEC.md", "docs/TESTED.md", "docs/PLAN.md")
@@ -25,7 +26,7 @@ def part(page: str, start: str, end: str) -> str:
     return page[begin : page.index(end, begin + len(start))]
 
 
-def flags(command: cli.Command) -> set[str]:
+def flags(command: door.Command) -> set[str]:
     parser = argparse.ArgumentParser(add_help=False)
     command.arguments(parser)
     return {word for action in parser._actions for word in action.option_strings}
@@ -53,7 +54,7 @@ class Commands(unittest.TestCase):
             for title, page in (("README", README), ("SPEC", SPEC)):
                 with self.subTest(page=title, result=result):
                     self.assertRegex(page, rf"(?m)^\| {result} \|.*\| {code} \|$")
-        self.assertEqual((cli.ERROR, cli.INTERRUPTED), (2, 130))
+        self.assertEqual((door.ERROR, door.INTERRUPTED), (2, 130))
 
     def test_the_miss_is_quoted_as_it_is(self) -> None:
         self.assertIn(f"`{middleware.MISS}`", SPEC)

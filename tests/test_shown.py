@@ -15,6 +15,7 @@ from tests.test_cli import CliCase, Terminal
 
 load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
+from session_cassettes.suite import door  # noqa: E402
 from session_cassettes.cassette_store import (
     Cassette,
     Answered,
@@ -157,7 +158,7 @@ class Commands(CliCase):
         facts = hooks.plugin_facts()
         missed = Answered(f"read_file{NASTY}", {"path": NASTY}, "miss", reason=NASTY, nearest=NASTY)
         ledger = Ledger("a", "t", ("s",), NASTY, facts, (missed,), NASTY, finished=True)
-        screen = cli.Screen(Terminal() if terminal else io.StringIO(), io.StringIO(), {})
+        screen = door.Screen(Terminal() if terminal else io.StringIO(), io.StringIO(), {})
         verdict = grade([PinResult(NASTY_PIN, False, nearest=NASTY), PinResult(NASTY, True)], 7, ledger, reasons)
         run = {"name": "shop", "model": NASTY, "seconds": 1.0, "answer": NASTY}
         return cli.verdict_text(run, verdict, f"/x/{NASTY}", screen)

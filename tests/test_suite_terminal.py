@@ -13,7 +13,7 @@ from tests.support import load_plugin, temp_folder, write_tree
 
 load_plugin()
 from session_cassettes.cassette_store import Arm, Call, Cassette, Facts, Recorder, Snapshot, SnapshotFile  # noqa: E402
-from session_cassettes.middleware import MISS, Replay  # noqa: E402
+from session_cassettes.middleware import MISS, Beyond, Replay  # noqa: E402
 from session_cassettes.snapshot import Workspace  # noqa: E402
 from session_cassettes.suite.terminal import Terminal  # noqa: E402
 from session_cassettes.synth_search import Miss, Synthesizer  # noqa: E402
@@ -457,7 +457,7 @@ class InAReplay(unittest.TestCase):
         )
         arm = Arm("a" * 24, "run", "c", "q", "process", 0.0, 900.0, "1.0.0", "f" * 64)
         facts = Facts("1.0.0", "f" * 64, 1, False, "0.22.2")
-        self.bound = Replay(arm, "t", "s", "m", facts, made, Workspace("/ws"), "", Terminal)
+        self.bound = Replay(arm, "t", "s", "m", facts, made, Workspace("/ws"), "", Beyond(Terminal))
         self.plain = Replay(arm, "t", "s", "m", facts, made, Workspace("/ws"))
 
     def hows(self, *asked: tuple[str, dict[str, Any]]) -> list[tuple[str, str]]:

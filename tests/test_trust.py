@@ -18,7 +18,7 @@ def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: 
     suite = unittest.TestSuite()
     for case in (FaultsAtEveryStep, FaultsOfTheWorld, LyingHermes, Children, TraceReading):
         suite.addTests(loader.loadTestsFromTestCase(case))
-    suite.addTests(lane_suite(loader, ReplayFromOutside))
+    suite.addTest(lane_suite(loader, ReplayFromOutside))
     suite.addTests(lane_suite(loader, GatewayHost, only="0.19.0"))  # its TUI gateway
     suite.addTests(lane_suite(loader, GatewayDoor, GatewayRuns, GatewayPoints, only=LANE))
     return suite

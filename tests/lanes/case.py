@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
 import unittest
 from pathlib import Path
 from typing import Any, Sequence
@@ -97,16 +98,84 @@ def copy_shop(folder: Path) -> Path:
     return folder
 
 
+class SideBySide(unittest.TestSuite):
+    """Suites that run at the same time, one thread each: the lanes wait for their Hermes most of the time."""
+
+    def run(self, result: unittest.TestResult, debug: bool = False) -> unittest.TestResult:
+        lock = threading.Lock()
+        parts = [threading.Thread(target=part.run, args=(_Share(result, lock),), daemon=True) for part in self]
+        for part in parts:
+            part.start()
+        for part in parts:
+            part.join()
+        return result
+
+
+class _Share(unittest.TestResult):
+    """Hands what happened to one thread's tests to the result of all, a whole test at a time."""
+
+    def __init__(self, whole: unittest.TestResult, lock: threading.Lock) -> None:
+        super().__init__()
+        self._whole, self._lock = whole, lock
+        self._told: list[tuple[str, tuple[Any, ...]]] | None = None  # None between tests
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        self._told = []
+
+    def stopTest(self, test: unittest.TestCase) -> None:
+        told, self._told = self._told or [], None
+        with self._lock:
+            self._whole.startTest(test)
+            for name, args in told:
+                getattr(self._whole, name)(*args)
+            self._whole.stopTest(test)
+            self.shouldStop = self._whole.shouldStop
+
+    def _tell(self, name: str, *args: Any) -> None:
+        if self._told is not None:
+            self._told.append((name, args))
+            return
+        with self._lock:  # of a class, not of one test
+            getattr(self._whole, name)(*args)
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        self._tell("addSuccess", test)
+
+    def addError(self, test: Any, err: Any) -> None:
+        self._tell("addError", test, err)
+
+    def addFailure(self, test: Any, err: Any) -> None:
+        self._tell("addFailure", test, err)
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        self._tell("addSkip", test, reason)
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None:
+        self._tell("addExpectedFailure", test, err)
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        self._tell("addUnexpectedSuccess", test)
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        self._tell("addSubTest", test, subtest, err)
+
+    def addDuration(self, test: Any, elapsed: float) -> None:
+        if hasattr(self._whole, "addDuration"):  # Python 3.12 on
+            self._tell("addDuration", test, elapsed)
+
+
 def lane_suite(loader: unittest.TestLoader, *cases: type[LaneCase], only: str = "") -> unittest.TestSuite:
-    """Return the tests of these classes once for every lane, or for one lane only.
+    """Return the tests of these classes once for every lane, side by side, or for one lane only.
 
     A test module hands it on: `def load_tests(loader, tests, pattern): return
     lane_suite(loader, RecordingInHermes, ...)`.
     """
-    suite = unittest.TestSuite()
+    suite = SideBySide()
     for version in (one for one in lanes() if only in ("", one)):
+        lane = unittest.TestSuite()
+        suite.addTest(lane)
         for case in cases:
             name = f"{case.__name__}[{version}]"
             one = type(name, (case,), {"version": version, "__module__": case.__module__, "__qualname__": name})
-            suite.addTests(loader.loadTestsFromTestCase(one))
+            lane.addTests(loader.loadTestsFromTestCase(one))
     return suite

@@ -1266,7 +1266,7 @@ class Store:
 
         :raises CassetteError: if they cannot be made.
         """
-        for part in ("", "cassettes", "runs", "recordings", "claims", "ledgers", "pings", "running"):
+        for part in ("", "cassettes", "runs", "suites", "recordings", "claims", "ledgers", "pings", "running"):
             _make_folder(self.root / part)
 
     def check_writable(self) -> None:
@@ -1546,7 +1546,8 @@ class Store:
             _remove_old(self.root / part, now - LONGEST_RUN - _DAY)
         for part in ("pings", "recordings"):
             _remove_old(self.root / part, now - _DAY)
-        for folder in (self.root, *(self.root / "runs" / name for name in _entries(self.root / "runs"))):
+        kept = (f"runs/{name}" for name in _entries(self.root / "runs"))
+        for folder in (self.root, *(self.root / part for part in ("suites", *kept))):
             _remove_litter(folder, now - _DAY)
 
     # runs

@@ -14,6 +14,7 @@ from . import stats
 
 __all__ = [
     "Cell",
+    "IN_A_ROW",
     "Key",
     "Outcome",
     "Run",
@@ -29,6 +30,9 @@ __all__ = [
 Outcome = Literal["PASS", "FAIL", "DIVERGED", "INVALID"]
 #: Worst first; a suite's exit status is that of its worst cell.
 WORST_FIRST: tuple[Outcome, ...] = ("FAIL", "DIVERGED", "INVALID", "PASS")
+#: The k of the pass^k that is told: one and the same for all cells, so that they can be
+#: compared.  The k = n of a cell's own n tries could only be 0 or 1.
+IN_A_ROW = 3
 
 
 class Key(NamedTuple):
@@ -94,7 +98,9 @@ class Summary(NamedTuple):
     `share` and `interval` (95 %, Wilson) are None without a try.  `reached`
     says that the share is at or above what was required, `shown` that the
     interval's lower end is too; `remark` says in words what the numbers cannot
-    show.  `seconds`, `tokens` and `cost` are medians over the tries.
+    show.  `in_a_row` is pass^k for k = `IN_A_ROW`: how likely so many runs in a row
+    all pass; None with no more tries than that, of which it could say 0 or 1 only.
+    `seconds`, `tokens` and `cost` are medians over the tries.
     """
 
     key: Key
@@ -105,7 +111,7 @@ class Summary(NamedTuple):
     counts: Mapping[Outcome, int]
     share: float | None
     interval: tuple[float, float] | None
-    pass_all: float | None  #: pass^n: the chance that as many runs as were tried all pass
+    in_a_row: float | None
     reached: bool
     shown: bool
     remark: str
@@ -138,7 +144,7 @@ def summarize(cell: Cell, require: float) -> Summary:
         counts=counts,
         share=passes / len(tries) if tries else None,
         interval=interval,
-        pass_all=stats.pass_all(passes, len(tries), len(tries)) if tries else None,
+        in_a_row=stats.pass_all(passes, len(tries), IN_A_ROW) if len(tries) > IN_A_ROW else None,
         reached=reached,
         shown=shown,
         remark=cell.trouble or _remark(passes, len(tries), reached, shown, require),

@@ -11,7 +11,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 from ..cassette_store import shown as one_line
 from . import marks, reports, svg
-from .cells import WORST_FIRST, Key, Outcome, Run
+from .cells import IN_A_ROW, WORST_FIRST, Key, Outcome, Run
 from .reports import CassetteFacts, Graded, Suite, clip, count
 from .style import STYLE
 from .svg import text
@@ -141,7 +141,7 @@ def _frame(each: Graded, require: float, at: int) -> str:
     known = one.outcome != "INVALID"
     facts = [f"<b>{reports.tally(one)}</b>", reports.share_text(one, require)]
     facts += [("reached" if one.reached else "not reached"), ("shown" if one.shown else "not shown")] if known else []
-    facts += [reports.others_text(one), f"pass^{one.runs} {reports.pass_all_text(one)}" if one.runs else ""]
+    facts += [reports.others_text(one), reports.in_a_row_fact(one)]
     facts += [f"median {reports.seconds_text(one.seconds)}" if one.seconds is not None else ""]
     facts += [f"{reports.tokens_text(one.tokens)} tokens" if one.tokens is not None else ""]
     facts += [reports.cost_text(one.cost) if one.cost is not None else ""]
@@ -383,7 +383,8 @@ def _after(left: int) -> str:
         "<dt>share (95 %)</dt><dd>passes of tries, and the Wilson interval: a bar with two ends, its share a dot; "
         "a dashed line is what was required</dd>"
         "<dt>reached, shown</dt><dd>the share is at or above what was required; the interval's lower end is too</dd>"
-        "<dt>pass^n</dt><dd>the chance that n runs, drawn from these, all pass</dd>"
+        f"<dt>{reports.PASS_K}</dt><dd>the chance that {IN_A_ROW} runs, drawn from these, all pass; "
+        f"told of more than {IN_A_ROW} tries only</dd>"
         "<dt>no difference shown</dt><dd>there may be one, too small for so few runs to show</dd>"
         "<dt>in answers</dt><dd><mark>a pin</mark>, where it can be found without trying a regular expression; "
         "<del>recorded, and not here</del>; <ins>here, and not recorded</ins></dd></dl></section></main></body></html>"

@@ -69,7 +69,7 @@ def _add_case(parent: ElementTree.Element, suite: Suite, each: Graded, taken: se
     facts = {"classname": clean(one_line(one.key.cassette)), "name": name, "time": _time(_seconds(each))}
     case = ElementTree.SubElement(parent, "testcase", facts)
     said = [f"{reports.tally(one)} PASS", reports.share_text(one, suite.require), reports.others_text(one)]
-    said += [f"pass^{one.runs} {reports.pass_all_text(one)}" if one.runs else "", one.remark]
+    said += [reports.in_a_row_fact(one), one.remark]
     message = "; ".join(part for part in [*said, reports.ONE_ANSWER if one.one_answer else ""] if part)
     message = clean(reports.clip(one_line(message), 1_000))
     element = _ELEMENTS.get(one.outcome)

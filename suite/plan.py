@@ -19,6 +19,9 @@ from .cells import Cell, Key, Run
 
 __all__ = [
     "Arm",
+    "MOST_RETRIES",
+    "MOST_RUNS",
+    "MOST_TRIES",
     "Plan",
     "PlannedCell",
     "Progress",
@@ -35,6 +38,8 @@ __all__ = [
 
 #: The format of a plan's file.  1: the first.
 SCHEMA = 1
+#: Tries of a cell, retries of a try, and tries of a whole suite, at most.
+MOST_TRIES, MOST_RETRIES, MOST_RUNS = 10_000, 100, 100_000
 #: Labels of arms: what fits into a table, a file name and an attribute of XML.
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}\Z"
 #: A suite's id, as it stands in file names.
@@ -167,8 +172,8 @@ def parse_plan(data: bytes, file: str) -> Plan:
     """
     fields = Fields(parse_json(data, file), file)
     if (schema := fields.get("schema", int)) != SCHEMA:
-        raise fields.bad("schema", f"is {schema}, not {SCHEMA}: update the plugin, or start the suite again;")
-    return Plan(
+        raise fields.bad("schema", f"is {schema}, not {SCHEMA}")
+    plan = Plan(
         id=check_id(fields.get("id", str)),
         created=fields.get("created", str),
         cells=tuple(_parse_cells(fields)),
@@ -182,6 +187,17 @@ def parse_plan(data: bytes, file: str) -> Plan:
         plugin=fields.get("plugin", str),
         fingerprint=fields.get("fingerprint", str),
     )
+    bounds = (
+        ("repeat", 1 <= plan.repeat <= MOST_TRIES and plan.repeat * len(plan.cells) <= MOST_RUNS),
+        ("require", 0 < plan.require <= 1),
+        ("retries", 0 <= plan.retries <= MOST_RETRIES),
+        ("timeout", 0 < plan.timeout < 1e7),
+        ("cells", 0 < len(plan.cells) == len({cell.key for cell in plan.cells})),
+    )
+    for name, within in bounds:
+        if not within:
+            raise fields.bad(name, "is out of bounds")
+    return plan
 
 
 def _parse_cells(fields: Fields) -> Iterator[PlannedCell]:
@@ -217,7 +233,7 @@ class Progress:
         self._under_way: set[tuple[Key, int]] = set()
         self._failed: dict[tuple[Key, int], int] = {}  # a try -> how often it ended INVALID
         self._done: set[tuple[Key, int]] = set()
-        self._known = {cell.key for cell in plan.cells}
+        self._counts = {cell.key: [0, 0] for cell in plan.cells}  # passes and tries of each cell
         for one in tries:
             self.end(one)
 
@@ -238,13 +254,17 @@ class Progress:
         """Note a finished run; an INVALID one is made again while retries are left."""
         place = (one.key, one.number)
         self._under_way.discard(place)
-        if one.key not in self._known:
+        counts = self._counts.get(one.key)
+        if counts is None:
             return
         self.tries.append(one)
         if one.run.result == "INVALID":
             self._failed[place] = self._failed.get(place, 0) + 1
             if self._failed[place] <= self.plan.retries:
                 return
+        else:
+            counts[0] += one.run.result == "PASS"
+            counts[1] += 1
         self._done.add(place)
 
     def give_up(self, key: Key, why: str) -> None:
@@ -264,8 +284,9 @@ class Progress:
         """How many tries are done or need not be made, and how many there are."""
         total = len(self.plan.cells) * self.plan.repeat
         open_tries = sum(
-            (cell.key, number) not in self._done and not self._is_over(cell.key)
+            (cell.key, number) not in self._done
             for cell in self.plan.cells
+            if not self._is_over(cell.key)
             for number in range(1, self.plan.repeat + 1)
         )
         return total - open_tries, total
@@ -273,7 +294,4 @@ class Progress:
     def _is_over(self, key: Key) -> bool:
         if key in self.troubles:
             return True
-        if not self.plan.stop_early:
-            return False
-        counted = [one.run.result for one in self.tries if one.key == key and one.run.result != "INVALID"]
-        return stats.is_decided(counted.count("PASS"), len(counted), self.plan.repeat, self.plan.require)
+        return self.plan.stop_early and stats.is_decided(*self._counts[key], self.plan.repeat, self.plan.require)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Seque
 
 from ..cassette_store import shown as one_line  # here "shown" is a word of statistics
 from . import stats
-from .cells import WORST_FIRST, Cell, Key, Outcome, Run, Summary, summarize, worst_first
+from .cells import IN_A_ROW, WORST_FIRST, Cell, Key, Outcome, Run, Summary, summarize, worst_first
 from .pairs import Pair, column_name, compare
 
 
@@ -181,9 +181,18 @@ def required(require: float) -> str:
     return f"{100 * require:.10g} %"
 
 
-def pass_all_text(summary: Summary) -> str:
-    """pass^n: the chance that n runs all pass."""
-    return "-" if summary.pass_all is None else f"{summary.pass_all:.3g}"
+#: What `in_a_row_text` tells, as a heading.
+PASS_K = f"pass^{IN_A_ROW}"
+
+
+def in_a_row_text(summary: Summary) -> str:
+    """pass^k: how likely k runs in a row all pass; "-" with too few tries to say."""
+    return "-" if summary.in_a_row is None else f"{summary.in_a_row:.3g}"
+
+
+def in_a_row_fact(summary: Summary) -> str:
+    """The same where no heading stands above: "pass^3 0.4", or ""."""
+    return "" if summary.in_a_row is None else f"{PASS_K} {in_a_row_text(summary)}"
 
 
 def seconds_text(seconds: float | None) -> str:

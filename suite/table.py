@@ -199,7 +199,7 @@ def _table_columns(require: float) -> list[_Column]:
         number_of("FAIL", "FAIL"),
         number_of("DIVERGED", "DIV."),
         number_of("INVALID", "INV."),
-        _Column("pass^n", reports.pass_all_text, lambda one: f"pass^{one.runs} {reports.pass_all_text(one)}"),
+        _Column(reports.PASS_K, reports.in_a_row_text, reports.in_a_row_fact),
         _Column("median", lambda one: reports.seconds_text(one.seconds), lambda one: _medians(one)[0]),
         _Column("tokens", lambda one: reports.tokens_text(one.tokens), lambda one: _medians(one)[1]),
         _Column("cost", lambda one: reports.cost_text(one.cost), lambda one: _medians(one)[2]),

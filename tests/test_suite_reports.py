@@ -33,7 +33,19 @@ class Numbers(unittest.TestCase):
 
     def test_without_a_try_there_is_no_percent(self) -> None:
         self.assertEqual(reports.share_text(summary("III"), 1.0), "no data")
-        self.assertEqual(reports.pass_all_text(summary("")), "-")
+        self.assertEqual((reports.in_a_row_text(summary("")), reports.in_a_row_fact(summary(""))), ("-", ""))
+
+    def test_runs_in_a_row_are_told_of_more_tries_than_these_only(self) -> None:
+        for results, told in (
+            ("PPP", "-"),
+            ("PPF", "-"),
+            ("PPPF", "0.25"),
+            ("PPPP", "1"),
+            ("PPPPF", "0.4"),
+            ("PPFFF", "0"),
+        ):
+            with self.subTest(results):
+                self.assertEqual(reports.in_a_row_text(summary(results)), told)
 
     def test_a_chance_stays_on_its_side_of_what_counts(self) -> None:
         for chance in (0.0499999, 0.05, 0.0500001, 0.0504, 0.0496, 1.0, 0.00012):

@@ -29,7 +29,7 @@ class Table(unittest.TestCase):
     def test_a_wide_terminal_shows_all_in_a_row(self) -> None:
         made = suite([cell("auth", "PPFDI", tokens=4_100, cost=0.012)], 0.8)
         head, row = [line for line in table.render(made, 160).splitlines() if "auth" in line or "share" in line]
-        names = "PASS share (95 %) reached shown FAIL DIV. INV. pass^n median tokens cost cell".split()
+        names = "PASS share (95 %) reached shown FAIL DIV. INV. pass^3 median tokens cost cell".split()
         self.assertEqual(head.split(), names)
         for part in ("2 of 4", "50 % (15–85)", "12 s", "4,100", "$0.0120", "auth with default model"):
             self.assertIn(part, row)

@@ -22,7 +22,7 @@ import textwrap
 import time
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Sequence
+from typing import IO, TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Sequence
 
 from .cassette_store import (
     Arm,
@@ -92,10 +92,14 @@ from .suite.door import (
     seconds,
     write_all,
 )
+from .suite import arguments
 from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
 from .middleware import Beyond, because, doubts, exit_words, grade, other_model
+
+if TYPE_CHECKING:
+    from .suite import many
 
 __all__ = [
     "BEYOND",
@@ -135,7 +139,6 @@ _FAILED_LINES, _RUN_LINES = 20, 3
 
 def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
     parser.add_argument("--in", dest="cassette_in", metavar="DIR", help=folder)
-    parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
     parser.add_argument("--provider", dest="cassette_provider", metavar="P", help="the model's provider")
     parser.add_argument(
         "--skill",
@@ -159,6 +162,7 @@ def _record_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
     parser.add_argument("--query", dest="cassette_query", metavar="TEXT", help="record this request now, headlessly")
     parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
+    parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
     _child_arguments(parser, "the folder to work in (default: this one)")
     add_json(parser)
 
@@ -172,7 +176,7 @@ def _pin_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
-    add_name(parser)
+    arguments.add_arguments(parser)
     _child_arguments(parser, "the folder to work in (default: the recorded one)")
     add_json(parser)
 
@@ -499,7 +503,9 @@ class Launch(NamedTuple):
     """What every step of starting one session carries, from the arm to the verdict.
 
     `hermes` is the launcher's argument list, `folder` the absolute path of
-    where the session works.
+    where the session works.  `waits` is called while a run of a suite waits, with
+    whether its session has claimed it, and may raise to end it; a run without it
+    shows its own progress, and does not wait for another's.
     """
 
     plugin: Plugin
@@ -509,6 +515,7 @@ class Launch(NamedTuple):
     options: argparse.Namespace
     folder: str
     screen: Screen
+    waits: Callable[[bool], None] | None = None
 
 
 class Evidence(NamedTuple):
@@ -522,36 +529,71 @@ class Evidence(NamedTuple):
 
 
 def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    store = plugin.store()
-    store.prepare()
-    store.sweep_handovers(time.time())
-    with store.held(options.cassette):
-        return _run_held(plugin, store, options, screen)
+    from .suite import many  # what a suite takes is much, and no other command needs it
+
+    return many.run(plugin, options, screen, many.Sessions(_run_one, _check_run, _open_sessions))
 
 
-def _run_held(plugin: Plugin, store: Store, options: argparse.Namespace, screen: Screen) -> int:
-    """Run a cassette that keeps its name meanwhile."""
+def _run_one(
+    plugin: Plugin, store: Store, options: argparse.Namespace, screen: Screen
+) -> tuple[int, dict[str, Any], Path]:
+    """Run one cassette, keep the run and print its verdict; return the exit status, the run and its file."""
     name = options.cassette
-    cassette, sha = store.read(name)
+    with store.held(name):
+        cassette, sha = store.read(name)
+        folder = _check_run(name, cassette, options)
+        arm = _new_arm(plugin, "run", name, cassette.request, folder, options, cassette_sha=sha)
+        launch = _with_host(Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen))
+        run, verdict = _run_launched(launch, cassette)
+        path = store.save_run(name, f"{datetime.datetime.fromisoformat(run['at']):%Y%m%dT%H%M%S}-{arm.id}", run)
+        told = json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}) if options.cassette_json else None
+        with contextlib.suppress(OSError):  # graded and kept: whoever stopped reading changes no verdict
+            screen.print(told or verdict_text(run, verdict, str(path), screen))
+        return verdict.exit_code, run, path
+
+
+def _check_run(name: str, cassette: Cassette, options: argparse.Namespace) -> str:
+    """Return the folder that a run works in.  :raises CassetteError: if there could be no verdict."""
     if not cassette.pins:
         raise CassetteError(f"{name!r} has no pin, so nothing could fail: hermes cassette pin {name} FACT")
     refuse_empty_pins(cassette.pins)
     check_replayable(cassette.request)
     refuse_foreign_runtime(options.cassette_provider, hermes_config(), options.cassette_model)
-    folder = _work_folder(_recorded_folder(cassette) if options.cassette_in is None else options.cassette_in)
-    arm = _new_arm(plugin, "run", name, cassette.request, folder, options, cassette_sha=sha)
-    launch = _with_host(Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen))
+    return _work_folder(_recorded_folder(cassette) if options.cassette_in is None else options.cassette_in)
+
+
+def _run_launched(launch: Launch, cassette: Cassette) -> tuple[dict[str, Any], Verdict]:
+    """Make the run that is prepared, and grade it."""
     begun, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     evidence = _replay(launch)
     _refuse_unstarted(launch, evidence.child, evidence.claim)
     took = time.monotonic() - begun
     verdict = _graded(launch, cassette, evidence)
-    run = {**_run_head(launch, at, took), **_run_result(launch, verdict, evidence)}
-    path = store.save_run(name, f"{at:%Y%m%dT%H%M%S}-{arm.id}", run)
-    told = json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}) if options.cassette_json else None
-    with contextlib.suppress(OSError):  # graded and kept: whoever stopped reading changes no verdict
-        screen.print(told or verdict_text(run, verdict, str(path), screen))
-    return verdict.exit_code
+    return {**_run_head(launch, at, took), **_run_result(launch, verdict, evidence)}, verdict
+
+
+def _open_sessions(plugin: Plugin, store: Store, one: many.Asked, screen: Screen) -> many.MakeOne:
+    """Find out once where sessions are hosted; what is returned makes a suite's runs there, in any thread.
+
+    :param one: what the first run is to be.
+    """
+    arm = _new_arm(plugin, "run", one.name, one.cassette.request, one.folder, one.options)
+    hermes = find_hermes(sys.argv[0])
+    opened = _with_host(Launch(plugin, store, arm, hermes, one.options, one.folder, screen, one.waits))
+
+    def make(one: many.Asked) -> dict[str, Any]:
+        arm = opened.arm._replace(
+            id=secrets.token_hex(12),
+            name=one.name,
+            request=one.cassette.request,
+            created=time.time(),
+            folder=one.folder,
+            cassette_sha=one.cassette_sha,
+        )
+        launch = opened._replace(arm=arm, options=one.options, folder=one.folder, waits=one.waits)
+        return _run_launched(launch, one.cassette)[0]
+
+    return make
 
 
 def _replay(launch: Launch) -> Evidence:
@@ -884,17 +926,24 @@ def _with_host(launch: Launch) -> Launch:
     refuse_isolation()
     hosting = hosting_signs(launch.plugin.ctx, own=launch.hermes == own_launcher(sys.argv[0])).hosting()
     if hosting is None:
-        _take_place(launch.store).release()  # another run may still come in between, and is then refused
+        _take_place(launch.store, launch.waits).release()  # another run may still come in between: it is refused then
         launch.screen.progress("asking the gateway ...")
         hosting = _ask_host(launch.plugin, launch.store, launch.hermes, launch.folder)
     return launch._replace(arm=launch.arm._replace(hosting=hosting))
 
 
-def _take_place(store: Store) -> FileLock:
-    """Take the one waiting place of the profile.  :raises CassetteError: if another run waits there."""
+def _take_place(store: Store, waits: Callable[[bool], None] | None = None) -> FileLock:
+    """Take the one waiting place of the profile.
+
+    :param waits: is called until another run that waits there has gone.
+    :raises CassetteError: if another waits there, and this one must not.
+    """
     lock = store.waiting()
-    if not lock.try_acquire():
-        raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
+    while not lock.try_acquire():
+        if waits is None:
+            raise CassetteError(f"another run is waiting for its session{_age(store)}: try again in a few seconds")
+        waits(False)
+        time.sleep(POLL)
     return lock
 
 
@@ -943,7 +992,7 @@ def _armed(launch: Launch) -> Iterator[WaitingPlace]:
     :raises CassetteError: if another run waits there.
     """
     store, arm = launch.store, launch.arm
-    place = WaitingPlace(_take_place(store))
+    place = WaitingPlace(_take_place(store, launch.waits))
     try:
         if store.waiting().try_acquire():
             raise CassetteError(f"the file system of {store.root} keeps no locks: put Hermes's home on a local disk")
@@ -1013,6 +1062,9 @@ def _run_child(launch: Launch, place: WaitingPlace) -> Child:
         claimed = store.claim_path(arm.id).exists()
         if claimed:
             place.lock.release()  # the next run may arm while this one goes on
+        if launch.waits is not None:
+            launch.waits(claimed)
+            return
         what = "the model" if claimed else "a session"
         launch.screen.progress(f"waiting for {what} ({time.monotonic() - started:.0f} s) ...")
 
@@ -1315,7 +1367,7 @@ SHELL_COMMANDS = (
     ),
     Command(
         "run",
-        "Replay a cassette against a model and print the verdict",
+        "Replay a cassette, or many, against a model, or several, and print the verdict",
         "hermes cassette run login --model gpt-oss:20b",
         _run_arguments,
         _run,
@@ -1407,6 +1459,8 @@ def main(plugin: Plugin, options: argparse.Namespace) -> NoReturn:
 
 def _interrupted(options: argparse.Namespace) -> str:
     """Say what an interrupted command did not do."""
+    if told := getattr(options, "cassette_left", ""):
+        return str(told)
     if options.cassette_command == "run":
         return "interrupted: nothing was graded"
     if options.cassette_command == "record":
@@ -1455,6 +1509,8 @@ class _ShellParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse them all: what is left over would be told in three lines by the parser above this one."""
         options, left = super().parse_known_args(args, namespace)
+        if hasattr(options, "cassette_names") and not any(word.startswith("-") for word in left):
+            options.cassette_names, left = [*options.cassette_names, *left], []  # names that stand behind a flag
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
         return options, left

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import textwrap
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Protocol, Sequence
 
@@ -64,9 +65,26 @@ class Screen:
 
     def __init__(self, out: Output, err: Output, environ: Mapping[str, str]) -> None:
         self._out, self._err = out, err
-        self._colour = out.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-        self._progress = err.isatty()
+        terminal = environ.get("TERM") != "dumb"
+        self._colour = out.isatty() and not environ.get("NO_COLOR") and terminal
+        self._progress = err.isatty() and terminal and not environ.get("CI")
         self._shown = 0
+
+    @property
+    def live(self) -> bool:
+        """Whether progress is a line that changes: elsewhere each change would be a line of its own."""
+        return self._progress
+
+    @property
+    def width(self) -> int:
+        """Columns that results may take: those of the terminal, 80 where there is none."""
+        return shutil.get_terminal_size((80, 24)).columns if self._out.isatty() else 80
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether results go where no more than ASCII can be shown for sure."""
+        name = (getattr(self._out, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "")
+        return not name.startswith("utf")
 
     def print(self, text: str) -> None:
         """Print a text and a newline."""
@@ -75,6 +93,10 @@ class Screen:
 
     def error(self, text: str) -> None:
         """Print one line on standard error; where nobody reads it, the exit status still tells."""
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Print one line on standard error that is no error."""
         with contextlib.suppress(OSError, ValueError):
             self.done()
             write_all(self._err, f"hermes cassette: {shown(text)}\n")

@@ -15,13 +15,11 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ..cassette_store import CassetteError, Fields, parse_json
 from . import stats
+from .arguments import MOST_RETRIES, MOST_RUNS, MOST_TRIES
 from .cells import Cell, Key, Run
 
 __all__ = [
     "Arm",
-    "MOST_RETRIES",
-    "MOST_RUNS",
-    "MOST_TRIES",
     "Plan",
     "PlannedCell",
     "Progress",
@@ -38,8 +36,6 @@ __all__ = [
 
 #: The format of a plan's file.  1: the first.
 SCHEMA = 1
-#: Tries of a cell, retries of a try, and tries of a whole suite, at most.
-MOST_TRIES, MOST_RETRIES, MOST_RUNS = 10_000, 100, 100_000
 #: Labels of arms: what fits into a table, a file name and an attribute of XML.
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}\Z"
 #: A suite's id, as it stands in file names.
@@ -280,16 +276,19 @@ class Progress:
         """The cells as they stand."""
         return gather(self.plan, self.tries, self.troubles)
 
+    def left(self) -> dict[Key, int]:
+        """How many tries are still to be made, of each cell that has some."""
+        found = {
+            cell.key: sum((cell.key, number) not in self._done for number in range(1, self.plan.repeat + 1))
+            for cell in self.plan.cells
+            if not self._is_over(cell.key)
+        }
+        return {key: number for key, number in found.items() if number}
+
     def counts(self) -> tuple[int, int]:
         """How many tries are done or need not be made, and how many there are."""
         total = len(self.plan.cells) * self.plan.repeat
-        open_tries = sum(
-            (cell.key, number) not in self._done
-            for cell in self.plan.cells
-            if not self._is_over(cell.key)
-            for number in range(1, self.plan.repeat + 1)
-        )
-        return total - open_tries, total
+        return total - sum(self.left().values()), total
 
     def _is_over(self, key: Key) -> bool:
         if key in self.troubles:

@@ -7,9 +7,11 @@ but the runs that were under way.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import threading
 import time
-from typing import Callable, Protocol
+from typing import Callable, Protocol, Sequence
 
 from .cells import Cell, Run
 from .plan import Plan, PlannedCell, Progress, Try
@@ -76,7 +78,10 @@ class Runner:
         :raises BaseException: what a run raised, and KeyboardInterrupt, when
             every run under way has ended.
         """
-        threads = [threading.Thread(target=self._work, name=f"suite-{n}", daemon=True) for n in range(self._jobs)]
+        threads = [  # each in the context of this one: Hermes keeps there which home is meant
+            threading.Thread(target=contextvars.copy_context().run, args=(self._work,), name=f"suite-{n}", daemon=True)
+            for n in range(self._jobs)
+        ]
         try:
             for thread in threads:
                 thread.start()
@@ -84,12 +89,18 @@ class Runner:
                 while thread.is_alive():  # a join without an end would be deaf to Ctrl-C on Windows
                     thread.join(0.2)
         finally:
-            self._stop.set()
-            for thread in threads:
-                thread.join()
+            self._end(threads)
         if self._fault is not None:
             raise self._fault
         return self.cells()
+
+    def _end(self, threads: Sequence[threading.Thread]) -> None:
+        """Wait until every run under way has ended; a second Ctrl-C must not leave its session behind."""
+        self._stop.set()
+        for thread in threads:
+            while thread.is_alive():
+                with contextlib.suppress(KeyboardInterrupt):
+                    thread.join(0.2)
 
     def cells(self) -> list[Cell]:
         """The cells as they stand."""

@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from ..cassette_store import CassetteError, FileLock, Store, parse_json, to_json, write_atomically
 from .cells import WORST_FIRST, Key, Run
@@ -28,9 +28,11 @@ __all__ = [
     "plan_path",
     "read_plan",
     "read_suite",
+    "run_files",
     "save_plan",
     "stamp",
     "suite_ids",
+    "to_run",
 ]
 
 
@@ -111,19 +113,23 @@ def _nobody(told: str) -> None:
     """Tell nobody."""
 
 
-def read_suite(store: Store, id: str, tell: Callable[[str], None] = _nobody) -> tuple[Plan, list[Try]]:
+def read_suite(
+    store: Store, id: str, tell: Callable[[str], None] = _nobody, among: Mapping[str, Sequence[Path]] | None = None
+) -> tuple[Plan, list[Try]]:
     """Read a suite: its plan, and its runs in the order in which they began.
 
     A cassette's runs are found under whatever name it has now.
 
     :param tell: is told of each run file that counts for nothing, in one line.
+    :param among: what `run_files` found, for whoever reads many suites.
     :raises CassetteError: if the plan cannot be used.
     """
     plan = read_plan(store, id)
     cells = {cell.key: cell for cell in plan.cells}
     tries: list[Try] = []
     done: set[tuple[Key, int]] = set()
-    for path in sorted(_files(store, id), key=lambda path: path.name):
+    files = (run_files(store) if among is None else among).get(id[-6:], ())
+    for path in sorted(files, key=lambda path: path.name):
         try:
             one = store.read_value(path, lambda data, file: _parse_try(data, file, plan, cells))
         except CassetteError as error:
@@ -141,13 +147,19 @@ def read_suite(store: Store, id: str, tell: Callable[[str], None] = _nobody) -> 
     return plan, tries
 
 
-def _files(store: Store, id: str) -> Iterator[Path]:
-    """The run files that may be a suite's, of all cassettes."""
-    named = re.compile(rf"[0-9]{{8}}T[0-9]{{6}}-{id[-6:]}-[0-9a-f]+\.json")
+def run_files(store: Store) -> dict[str, list[Path]]:
+    """The run files of all suites, by the end of a suite's id, which they carry in their names."""
+    found: dict[str, list[Path]] = {}
     with contextlib.suppress(OSError):
         for folder in os.scandir(store.root / "runs"):
             with contextlib.suppress(OSError):
-                yield from (Path(folder.path, entry) for entry in os.listdir(folder.path) if named.fullmatch(entry))
+                for entry in os.listdir(folder.path):
+                    if named := _RUN_FILE.fullmatch(entry):
+                        found.setdefault(named[1], []).append(Path(folder.path, entry))
+    return found
+
+
+_RUN_FILE = re.compile(r"[0-9]{8}T[0-9]{6}-([0-9a-f]{6})-[0-9a-f]+\.json")
 
 
 def _parse_try(data: bytes, file: str, plan: Plan, cells: Mapping[Key, PlannedCell]) -> Try | None:
@@ -175,10 +187,14 @@ def _parse_try(data: bytes, file: str, plan: Plan, cells: Mapping[Key, PlannedCe
         raise _fault(file, "is a run of another cassette than the suite's")
     if not Path(file).stem.endswith(f"-{_text(run, file, 'run')}"):
         raise _fault(file, "is a copy of another run's file")
-    return Try(key, number, _parse_run(run, file))
+    return Try(key, number, to_run(run, file))
 
 
-def _parse_run(run: Mapping[str, Any], file: str) -> Run:
+def to_run(run: Mapping[str, Any], file: str) -> Run:
+    """A run file's content as a suite looks at it.
+
+    :raises CassetteError: if what it says cannot be.
+    """
     result = run.get("result")
     if result not in WORST_FIRST:
         raise _fault(file, "has no result that there is")

@@ -385,8 +385,13 @@ class _SuiteRun:
             options.cassette_left = f"interrupted: {self._how_to_resume()}"
             with contextlib.suppress(CassetteError):
                 write_reports(self._door.targets, self._graded(self._runner.cells()))
-            if isinstance(fault, CassetteError):
-                raise CassetteError(f"{fault}; {self._how_to_resume()}") from fault
+            if isinstance(fault, Exception):
+                what = (
+                    str(fault)
+                    if isinstance(fault, CassetteError)
+                    else f"internal error: {type(fault).__name__}: {fault}"
+                )
+                raise CassetteError(f"{what}; {self._how_to_resume()}") from fault
             raise
         suite = self._graded(cells)
         status = suite_status([each.summary for each in suite.cells]) if any(cell.runs for cell in cells) else ERROR

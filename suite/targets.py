@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
 import secrets
 from functools import partial
@@ -56,22 +57,21 @@ def _resolved(kind: str, text: str) -> Path:
 
 def _check(target: Target) -> None:
     kind, path = target
-    if path.is_dir():
-        raise CassetteError(f"--{kind}: {path} is a folder: name a file")
-    if not path.parent.is_dir():
-        raise CassetteError(f"--{kind}: there is no folder {path.parent}: make it, or name another file")
-    if path.exists() and not path.is_file():
-        raise CassetteError(f"--{kind}: {path} is no regular file: name another")
-    probe = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")  # as it will be written
     try:
+        if path.is_dir():
+            raise CassetteError(f"--{kind}: {path} is a folder: name a file")
+        if not path.parent.is_dir():
+            raise CassetteError(f"--{kind}: there is no folder {path.parent}: make it, or name another file")
+        if path.exists() and not path.is_file():
+            raise CassetteError(f"--{kind}: {path} is no regular file: name another")
         if path.exists() and not os.access(path, os.W_OK):
-            raise PermissionError(13, "it is read-only")
+            raise PermissionError(errno.EACCES, "it is read-only")
+        probe = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")  # as it will be written
         os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         probe.unlink()
     except OSError as error:
-        raise CassetteError(
-            f"--{kind}: {path} cannot be written ({error.strerror or error}): name another file"
-        ) from error
+        why = error.strerror or str(error)
+        raise CassetteError(f"--{kind}: {path} cannot be written ({why}): name another file") from error
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -395,11 +395,11 @@ class _SuiteRun:
             raise
         suite = self._graded(cells)
         status = suite_status([each.summary for each in suite.cells]) if any(cell.runs for cell in cells) else ERROR
-        fault = _written(self._door.targets, suite)
+        unwritten = _written(self._door.targets, suite)
         with contextlib.suppress(OSError):  # graded and kept: whoever stopped reading changes no verdict
             self._door.screen.print(self._text(suite, status))
-        if fault is not None:
-            self._door.screen.error(str(fault))
+        if unwritten is not None:
+            self._door.screen.error(str(unwritten))
             return ERROR
         return status
 

@@ -293,4 +293,5 @@ class Progress:
     def _is_over(self, key: Key) -> bool:
         if key in self.troubles:
             return True
-        return self.plan.stop_early and stats.is_decided(*self._counts[key], self.plan.repeat, self.plan.require)
+        passes, tries = self._counts[key]
+        return self.plan.stop_early and stats.is_decided(passes, tries, self.plan.repeat, self.plan.require)

@@ -104,6 +104,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BEYOND",
     "DEFAULT_TIMEOUT",
+    "Ended",
     "SESSION_COMMANDS",
     "SHELL_COMMANDS",
     "add_arguments",

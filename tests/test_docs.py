@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import datetime
 import json
 import re
 import unittest
@@ -12,11 +13,12 @@ from pathlib import Path
 from tests.support import REPO, FakeHost, load_plugin
 
 from session_cassettes import cassette_store, cli, hooks, middleware, snapshot
-from session_cassettes.suite import door
+from session_cassettes.suite import door, plan, runs
 
 README, SPEC, TESTED, PLAN = (
     (REPO / name).read_text("utf-8") for name in ("README.md", "docs/SPEC.md", "docs/TESTED.md", "docs/PLAN.md")
 )
+AT = datetime.datetime(2026, 11, 30, 12)
 PAGES = [REPO / "README.md", *sorted((REPO / "docs").glob("*.md")), *sorted((REPO / "reviews").glob("*.md"))]
 
 
@@ -37,7 +39,7 @@ def documented(page: str, start: str) -> dict[str, set[str]]:
     rows = re.findall(rf"^\| `{re.escape(start)} ([a-z]+)([^`]*)`", page, re.MULTILINE)
     found: dict[str, set[str]] = {}
     for name, rest in rows:
-        found.setdefault(name, set()).update(re.findall(r"--[a-z]+", rest))
+        found.setdefault(name, set()).update(re.findall(r"--[a-z][a-z-]*", rest))
     return found
 
 
@@ -189,6 +191,9 @@ class Files(unittest.TestCase):
             store.ping_path("x"),
             store.recording_path("x"),
             store.outcome_path("x"),
+            runs.plan_path(store, "20261130T120000-0a1b2c"),
+            runs.lock_suite(store, "20261130T120000-0a1b2c").path,
+            store.runs("x") / f"{runs.stamp('20261130T120000-0a1b2c', AT, 'z')}.json",
             store.lock().path,
             store.waiting().path,
         ):
@@ -199,11 +204,15 @@ class Files(unittest.TestCase):
     def test_every_field_of_a_file_is_named(self) -> None:
         cassette = json.loads(cassette_store.dump_cassette(cassette_store.Cassette("x", "r", "a")))
         state = cassette_store.RecordingState("saved", "x", "s", 0.0)
+        cells = plan.cross({"x": "0"}, [], [plan.Arm()])
+        planned = plan.dump_plan(plan.Plan("20261130T120000-0a1b2c", "", cells))
+        marked = runs.mark_run({}, plan.Plan("x", "", cells), cells[0].key, 1)
         for section, fields in (
             ("### A cassette", {*cassette, *cassette["counts"], *cassette["host"], *cassette["snapshot"]}),
             ("### A cassette", set(cassette_store.SnapshotFile._fields) | set(cassette_store.Call._fields)),
             ("A recording's state has", set(json.loads(cassette_store.to_json(state)))),
-            ("### A run", set(cassette_store.Answered._fields)),
+            ("### A run", set(cassette_store.Answered._fields) | set(marked)),
+            ("### A plan", {*planned, *planned["cells"][0]}),
         ):
             told = set(re.findall(r"`(\w+)`", part(SPEC, section, "\n\n" if section[0] == "A" else "\n#")))
             with self.subTest(section):

@@ -115,6 +115,20 @@ class Imports(unittest.TestCase):
                     elif level and room(name) != "suite":  # a start of Hermes loads no more of it than it needs
                         self.assertEqual(node.col_offset, 0, "a module of ours is imported late")
 
+    def test_a_start_of_hermes_loads_nothing_that_makes_or_reports_suites(self) -> None:
+        trees, loaded, left = product(), set[str](), ["__init__"]
+        while left:
+            module = left.pop()
+            loaded.add(module)
+            for node in trees[module].body:
+                if isinstance(node, ast.ImportFrom) and node.level:
+                    base = ["suite"] * (room(module) == "suite" and node.level == 1) + [node.module or ""]
+                    for one in node.names:
+                        for name in (".".join(filter(None, [*base, *more])) for more in ([], [one.name])):
+                            left += [name] * (name in trees and name not in loaded)
+        self.assertIn("suite.door", loaded)
+        self.assertFalse({"suite.many", "suite.stats", "suite.html", "suite.junit", "suite.plan"} & loaded, loaded)
+
     def test_processes_are_started_in_one_module_only(self) -> None:
         for module, tree in product().items():
             with self.subTest(module):

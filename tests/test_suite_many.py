@@ -16,7 +16,8 @@ from tests.suite_samples import HOSTILE
 from tests.suite_sessions import Made, SuiteCase
 from tests.test_cli import PASSED
 
-from session_cassettes import cli
+from session_cassettes import cli, hooks
+from session_cassettes.cassette_store import CassetteError
 from session_cassettes.suite import runs
 
 
@@ -165,7 +166,7 @@ class Suites(SuiteCase):
     def test_a_session_that_cannot_be_started_costs_its_cell_alone(self) -> None:
         def brain(made: Made, before: int) -> str:
             if made.name == "auth":
-                raise cli.CassetteError("cannot start hermes (no memory)")
+                raise CassetteError("cannot start hermes (no memory)")
             return "port 8080"
 
         self.brain = brain
@@ -177,7 +178,7 @@ class Suites(SuiteCase):
 
     def test_the_host_and_ripgrep_are_asked_once(self) -> None:
         with (
-            mock.patch.object(cli, "_with_host", wraps=cli._with_host) as hosts,
+            mock.patch.object(cli, "hosting_signs", wraps=hooks.hosting_signs) as hosts,
             mock.patch.object(cli, "ripgrep_major", return_value=14) as ripgreps,
         ):
             self.assertEqual(self.run_command("run", "auth", "logs", "--repeat=3", "--jobs=2")[0], 0)
@@ -224,7 +225,7 @@ class Changes(SuiteCase):
 
         def brain(made: Made, before: int) -> str:
             for words in (("rename", "logs", "other"), ("rm", "logs", "--yes")):
-                with self.assertRaisesRegex(cli.CassetteError, "a run of 'logs' goes on"):
+                with self.assertRaisesRegex(CassetteError, "a run of 'logs' goes on"):
                     self.store.remove("logs") if words[0] == "rm" else self.store.rename("logs", "other")
                 told.append(words[0])
             return "port 8080"
@@ -334,7 +335,7 @@ class Interrupted(SuiteCase):
         self.assertEqual([one.partition(";")[0] for one in told], ["2 of 2 PASS", "1 of 1 PASS"])
 
     def test_a_run_that_cannot_be_kept_ends_the_suite_in_one_line(self) -> None:
-        with mock.patch.object(type(self.store), "save_run", side_effect=cli.CassetteError("cannot write: no space")):
+        with mock.patch.object(type(self.store), "save_run", side_effect=CassetteError("cannot write: no space")):
             status, out, err = self.run_command("run", "auth", "logs", "--repeat=3")
         self.assertEqual((status, out, len(self.made), len(err.splitlines())), (2, "", 1, 2))
         self.assertRegex(

@@ -82,6 +82,23 @@ class GatewayRuns(GatewayCase):
         self.nothing_ran()
         self.no_litter()
 
+    def test_a_suite_asks_the_gateway_once_and_its_sessions_overlap_there(self) -> None:
+        first, second = Pause(calls(READ, self.write())), Pause(calls(READ))
+        self.cassette("suite one", first, ANSWER)
+        self.cassette("suite two", second, ANSWER)
+        before, served = self.order("do_look")["done"], self.served()
+        suite = self.run_cassette("suite-*", "--repeat=2", "--jobs=2")
+        first.wait()
+        second.wait()
+        self.live_turn("during a suite")
+        first.go.set()
+        second.go.set()
+        self.check(suite, 3, "never passed: suite-one with default model (0 of 2)", "DIVERGED: 1 of 2 cells")
+        served(6)
+        self.assertEqual(self.order("do_look")["done"] - before, 6, "one ping, four turns, and the neighbour's")
+        self.nothing_ran()
+        self.no_litter()
+
     def test_one_run_waits_at_a_time_and_identical_words_are_a_race_that_no_run_wins_wrongly(self) -> None:
         name = self.cassette("same words", calls(self.write()), ANSWER)
         with self.held("same words") as came:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 from tests.lanes.case import copy_shop, model
 from tests.lanes.host import Home, run_hermes
@@ -32,8 +35,8 @@ def register(ctx):
 class Commands:
     """The `hermes` of one lane, in a home of its own, with the shop to work in."""
 
-    def __init__(self, version: str, home: Home, folder: Path) -> None:
-        self.version, self.home = version, home
+    def __init__(self, version: str, home: Home, folder: Path, served: Any) -> None:
+        self.version, self.home, self.served = version, home, served
         self.shop = copy_shop(folder / "tinyshop")
 
     def run(self, *words: str) -> str:
@@ -54,7 +57,7 @@ def commands(version: str) -> Iterator[Commands]:
         home = Home(served.base_url)
         try:
             _add_noop(home.path)
-            yield Commands(version, home, folder)
+            yield Commands(version, home, folder, served)
         finally:
             home.close()
 
@@ -92,6 +95,68 @@ def replaying(count: int, version: str) -> Found:
             Goal("more", 0.7),
         )
         yield row("hermes cassette run, processor time", "hermes chat -Q, the same turn live", pairs, "s", "cpu")
+
+
+class Overlap:
+    """Starts `hermes chat` so that sessions overlap: two at a time, the next when the one before has asked the model.
+
+    That is how a suite's sessions overlap; `free` starts the next at once.
+    """
+
+    def __init__(self, made: Commands, served: Any) -> None:
+        self._made = made
+        self._arming, self._asked = threading.Lock(), threading.Event()
+        self._free, self._failed = False, ""
+        served.brain = self._think
+
+    def _think(self, messages: Any, tools: Any) -> Any:
+        if not any(model.batches(messages)):
+            self._asked.set()
+        return model.think("careful", messages, tools)
+
+    def _chat(self, *words: str) -> None:
+        done = run_hermes(self._made.version, self._made.home, *words, cwd=self._made.shop, environment=AS_USUAL)
+        if done.returncode not in (0, -11):  # a library of Hermes 0.22 now and then crashes when all is done
+            self._failed = done.stdout + done.stderr
+
+    def _one(self, words: Sequence[str]) -> None:
+        if self._free:
+            self._chat(*words)
+            return
+        with self._arming:
+            self._asked.clear()
+            running = threading.Thread(target=self._chat, args=words)
+            running.start()
+            self._asked.wait(300)
+        running.join()
+
+    def all(self, sessions: Sequence[Sequence[str]], free: bool) -> None:
+        """Run all of them, two at a time."""
+        self._free = free
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(self._one, sessions))
+        if self._failed:
+            raise RuntimeError(f"a chat failed: {self._failed}")
+
+
+def suites(count: int, version: str) -> Found:
+    """A suite of 24 runs (3 cassettes, 2 arms, 4 tries), beside 24 chats that ask the same with the same overlap."""
+    names, skill = ("one", "two", "three"), "tinyshop-layout"
+    with commands(version) as made:
+        shutil.copytree(REPO / "demo" / "skills" / skill, made.home.path / "skills" / skill)
+        for name in names:
+            made.run("cassette", "record", name, "--query", QUESTION)
+            made.run("cassette", "pin", name, "8080")
+        chats = [("chat", "-Q", f"--query={QUESTION}"), ("chat", "-Q", f"--query={QUESTION}", f"--skills={skill}")]
+        overlap = Overlap(made, made.served)
+        suite = ("cassette", "run", *names, "--arm=plain=", f"--arm=skilled={skill}", "--repeat=4", "--jobs=2")
+        for free in (False, True):
+            reference = "24 hermes chat -Q, 2 at a time" + ("" if free else ", as they overlap in a suite")
+            pairs = interleaved(
+                made.timed(*suite), lambda free=free: lambda: overlap.all(chats * 12, free), max(1, count // 5)
+            )
+            goals = () if free else (Goal("times", 1.1),)
+            yield row("a suite run of 24, --jobs 2", reference, pairs, "s", "wall", *goals)
 
 
 def listing(count: int, version: str) -> Found:
@@ -141,4 +206,4 @@ def _started(words: list[str], environ: dict[str, str]) -> dict[str, Any]:
 
 
 #: Name of a group to what measures it.
-GROUPS: dict[str, Callable[[int, str], Found]] = {"start": starting, "list": listing, "run": replaying}
+GROUPS: dict[str, Callable[[int, str], Found]] = {"start": starting, "list": listing, "run": replaying, "suite": suites}

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import datetime
 import os
+import time
 from pathlib import Path
 from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
 
@@ -107,9 +108,11 @@ def run(plugin: Plugin, options: argparse.Namespace, screen: Screen, sessions: S
     """
     store = plugin.store()
     store.prepare()
-    store.sweep_handovers(datetime.datetime.now().timestamp())
+    store.sweep_handovers(time.time())
     if any(not model.strip() for model in options.cassette_models):
         raise CassetteError("--model names no model: name one, or leave it out")
+    if options.cassette_in is not None and not options.cassette_in.strip():
+        raise CassetteError("--in names no folder: leave it out, or name one")
     door = _Door(plugin, store, options, screen, sessions, check_targets(options))
     if options.cassette_resume is not None:
         return _resume(door)
@@ -162,7 +165,7 @@ def _facts(cassette: Cassette) -> CassetteFacts:
 def _begin(door: _Door, names: Sequence[str]) -> int:
     options, store, facts = door.options, door.store, door.plugin.facts
     now = datetime.datetime.now(datetime.timezone.utc)
-    skills = [skill.strip() for skill in options.cassette_skills]
+    skills = [skill.strip() for skill in options.cassette_skills if skill.strip()]
     arms = [Arm(arm.label, tuple(dict.fromkeys([*skills, *arm.skills]))) for arm in parse_arms(options.cassette_arms)]
     shas = {name: store.read(name)[1] for name in names}
     plan = Plan(
@@ -195,6 +198,7 @@ def _begin(door: _Door, names: Sequence[str]) -> int:
 def _resume(door: _Door) -> int:
     options = door.options
     given = [flag for name, flag in _OF_THE_PLAN.items() if getattr(options, name) not in (None, False, [])]
+    given += ["--timeout"] * (options.cassette_timeout != Plan._field_defaults["timeout"])
     if options.cassette_names or given:
         what = quote(options.cassette_names[:1]) if options.cassette_names else given[0]
         raise CassetteError(f"--resume does what its suite run was asked for: leave out {what}")

@@ -8,6 +8,7 @@ import threading
 import time
 from typing import Callable, Sequence
 
+from ..cassette_store import shown
 from . import pairs
 from .cells import Cell
 from .door import Screen
@@ -62,7 +63,7 @@ def told(runner: Runner) -> str:
     left = runner.seconds_left()
     rest = f", about {duration(left)} left" if left is not None and done < total else ""
     passes = ", ".join(_passes(runner.cells()))
-    return f"{done:,} of {total:,} runs{rest}" + (f"; PASS: {passes}" if passes else "")
+    return shown(f"{done:,} of {total:,} runs{rest}" + (f"; PASS: {passes}" if passes else ""))
 
 
 def _passes(cells: Sequence[Cell]) -> list[str]:

@@ -367,6 +367,8 @@ class Refused(SuiteCase):
             (("auth", "--arm=a=x", "--arm=a=y"), "--arm a stands twice"),
             (("auth", "--model="), "--model names no model"),
             (("auth", "--model=a", "--model= "), "--model names no model"),
+            (("auth", "--repeat=2", "--in="), "--in names no folder"),
+            (("--resume", "--timeout=5"), "leave out --timeout"),
             (("auth", "--repeat=0"), "'0' is not a whole number from 1 to 10,000"),
             (("auth", "--repeat=x"), "'x' is not a whole number"),
             (("auth", "--jobs=0"), "'0' is not a whole number from 1 to 16"),
@@ -486,6 +488,12 @@ class Progress(SuiteCase):
         _, _, err = self.run_command("run", "auth", "--repeat=2", terminal=True)
         self.assertIn("1 of 2 runs, about 1 s left; PASS: auth 1/1", err)
         self.assertTrue(err.endswith("\r"))
+
+    def test_a_name_that_would_move_the_cursor_is_shown_escaped(self) -> None:
+        self.keep("auth")
+        _, _, err = self.run_command("run", "auth", "--model=a\x1b[2J", "--model=b", terminal=True)
+        self.assertIn("PASS: a\\x1b[2J 1/1", err)
+        self.assertNotIn("\x1b", err)
 
     def test_elsewhere_nothing_is_told_in_the_first_half_minute(self) -> None:
         self.keep("auth")

@@ -96,6 +96,8 @@ class GatewayRuns(GatewayCase):
         self.check(suite, 3, "never passed: suite-one with default model (0 of 2)", "DIVERGED: 1 of 2 cells")
         served(6)
         self.assertEqual(self.order("do_look")["done"] - before, 6, "one ping, four turns, and the neighbour's")
+        same = self.run_cassette("suite-two", "--repeat=3", "--jobs=3", "--retry-invalid=0")  # the same words at once
+        self.check(same, 0, "PASS: the cell reached", "3 of 3")
         self.nothing_ran()
         self.no_litter()
 

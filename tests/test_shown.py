@@ -260,10 +260,11 @@ class Usage(CliCase):
     def test_a_mistyped_command_line_is_told_in_one_line(self) -> None:
         for words in (
             (),
-            ("run",),
+            ("show",),
             ("run", "a", "--timeout", "x"),
             ("run", "a", "--timeout"),
-            ("run", "a", "b"),
+            ("run", "a", "b", "--repeat", "0"),
+            ("show", "a", "b"),
             ("nope",),
             ("pin", "a"),
             ("list", "--nope"),

@@ -93,6 +93,7 @@ from .suite.door import (
     write_all,
 )
 from .suite import arguments
+from .suite.inputs import run_facts, went_in
 from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
@@ -565,12 +566,14 @@ def _check_run(name: str, cassette: Cassette, options: argparse.Namespace) -> st
 
 def _run_launched(launch: Launch, cassette: Cassette) -> tuple[dict[str, Any], Verdict]:
     """Make the run that is prepared, and grade it."""
+    given = went_in(launch.folder, launch.options.cassette_skills)
     begun, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     evidence = _replay(launch)
     _refuse_unstarted(launch, evidence.child, evidence.claim)
     took = time.monotonic() - begun
     verdict = _graded(launch, cassette, evidence)
-    return {**_run_head(launch, at, took), **_run_result(launch, verdict, evidence)}, verdict
+    facts = run_facts(given, evidence.ledger)
+    return {**_run_head(launch, at, took), **facts, **_run_result(launch, verdict, evidence)}, verdict
 
 
 def _open_sessions(plugin: Plugin, store: Store, one: many.Asked, screen: Screen) -> many.MakeOne:
@@ -692,6 +695,7 @@ def _run_head(launch: Launch, at: datetime.datetime, took: float) -> dict[str, A
         "run": arm.id,
         "at": at.isoformat(timespec="seconds"),
         "seconds": round(took, 1),
+        "asked": options.cassette_model or "",
         "provider": options.cassette_provider or "",
         "skills": options.cassette_skills,
         "folder": launch.folder,

@@ -88,9 +88,11 @@ __all__ = [
     "find_hermes",
     "find_ripgrep",
     "hermes_config",
+    "hermes_home",
     "hermes_version",
     "hook_words",
     "hosting_signs",
+    "lineage",
     "make_cassette",
     "own_launcher",
     "parse_ping",
@@ -148,11 +150,12 @@ def data_dir() -> Path:
     try:
         from plugins.plugin_storage import plugin_data_dir
     except ImportError:  # Hermes before 0.22
-        return _hermes_home() / "plugin-data" / PLUGIN
+        return hermes_home() / "plugin-data" / PLUGIN
     return Path(plugin_data_dir(PLUGIN))
 
 
-def _hermes_home() -> Path:
+def hermes_home() -> Path:
+    """The home of the active profile.  :raises CassetteError: outside Hermes, unless HERMES_HOME says where it is."""
     try:
         from hermes_constants import get_hermes_home
     except ImportError:
@@ -218,13 +221,16 @@ def _session_row(session: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _lineage(sessions: Sequence[str]) -> list[str]:
-    """A turn's sessions, and those between them that only Hermes knows: compaction can move a turn on."""
+def lineage(sessions: Sequence[str], row: Callable[[str], Mapping[str, Any]] = _session_row) -> list[str]:
+    """A turn's sessions, and those between them that only Hermes knows: compaction can move a turn on.
+
+    :param row: looks a session up in Hermes's own database.
+    """
     found, one = list(sessions), sessions[-1]
     for _ in range(_LINEAGE_LIMIT):
         if not one or one == found[0]:
             break
-        one = str(_session_row(one).get("parent_session_id") or "")
+        one = str(row(one).get("parent_session_id") or "")
         found += [one] * (bool(one) and one not in found)
     return found
 
@@ -1273,7 +1279,7 @@ class Plugin:
         row, ours = _session_row(ledger.sessions[0]), [call.id for call in ledger.calls]
         ledger = ledger._replace(
             models=answering_models(ledger.model, end.model, row),
-            foreign=foreign_calls(end.history, _stored_messages(_lineage(ledger.sessions)), ours, ledger.facts.hermes),
+            foreign=foreign_calls(end.history, _stored_messages(lineage(ledger.sessions)), ours, ledger.facts.hermes),
             steps=steps_at_limit(end.history, row),
             before=self.before,
         )

@@ -1569,16 +1569,16 @@ class Store:
 
     def last_result(self, name: str) -> dict[str, Any] | None:
         """The newest run without what is large in it; only the head of its file is read."""
+        return next((run for _, run in self.run_heads(name) if run is not None), None)
+
+    def run_heads(self, name: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
+        """Each run file, the newest first, and the run without what is large in it; None for one that cannot be read."""
         folder = self.runs(name)
         for entry in sorted((e for e in _entries(folder) if e.endswith(".json")), reverse=True):
+            run = None
             with contextlib.suppress(CassetteError, OSError):
-                head = _read(folder / entry, lambda file: file.read(_HEAD))
-                if len(head) == _HEAD:
-                    head = re.split(rb',\s*"reasons":', head, maxsplit=1)[0] + b"}"  # in no text stands such a quote
-                run = parse_json(head, entry)
-                if isinstance(run, dict):
-                    return run
-        return None
+                run = parse_json(_read(folder / entry, _run_head), entry)
+            yield folder / entry, run if isinstance(run, dict) else None
 
     def last_runs(self, name: str, count: int) -> list[dict[str, Any]]:
         """The newest runs, newest first; files that cannot be read, or are no run's, are left out."""
@@ -1592,6 +1592,17 @@ class Store:
                 if isinstance(run, dict) and isinstance(run.get("pins", []), list):
                     found.append(run)
         return found
+
+
+def _run_head(file: IO[bytes]) -> bytes:
+    """A run file up to what is large in it, or as it is if it was cut off."""
+    head = file.read(_HEAD)
+    if len(head) < _HEAD:
+        return head
+    file.seek(-2, os.SEEK_END)
+    ends = file.read() == b"}\n"
+    # in no text stands such a quote
+    return re.split(rb',\s*"reasons":', head, maxsplit=1)[0] + b"}" if ends else head
 
 
 def _check_own_name(path: Path, name: str, inside: str) -> None:

@@ -91,9 +91,7 @@ def compare(summaries: Sequence[Summary], halved: Sequence[Cell] = ()) -> tuple[
     :param halved: cells whose first half of tries is compared with the second
         too: what differs there is noise.
     """
-    cells: dict[Column, dict[str, Summary]] = {}
-    for one in summaries:
-        cells.setdefault((one.key.model, one.key.arm), {})[one.key.cassette] = one
+    cells = _by_column(summaries)
     names = column_names(list(cells))
     drafts = [
         draft
@@ -101,6 +99,48 @@ def compare(summaries: Sequence[Summary], halved: Sequence[Cell] = ()) -> tuple[
         for draft in _columns((names[one], cells[one]), (names[other], cells[other]))
     ]
     return _corrected(drafts + [_halves(cell) for cell in halved if len(cell.tries) > 1])
+
+
+class Matched(NamedTuple):
+    """A pair of two suites: the model and arm of each side, and the cassette, "" for one over several."""
+
+    one: Column
+    other: Column
+    cassette: str
+    pair: Pair
+
+
+def compare_suites(
+    one: Sequence[Summary], other: Sequence[Summary], names: tuple[str, str] = ("A", "B")
+) -> tuple[Matched, ...]:
+    """Compare two suites on every cell that both have, and over the cassettes of each model and arm.
+
+    A model and arm is compared with itself.  If each suite has just one that
+    the other has not, those two are compared: that is a change of model or arm.
+
+    :param names: of the two suites, for a person.
+    """
+    sides = _by_column(one), _by_column(other)
+    columns = [(column, column) for column in sides[0] if column in sides[1]]
+    left = [[column for column in side if (column, column) not in columns] for side in sides]
+    columns += [(left[0][0], left[1][0])] if len(left[0]) == len(left[1]) == 1 else []
+    drafts: list[_Draft] = []
+    places: list[tuple[Column, Column, str]] = []
+    for mine, yours in columns:
+        named = f" with {column_name(mine)}" * (len(columns) > 1)
+        several = len(set(sides[0][mine]) & set(sides[1][yours])) > 1
+        for at, draft in enumerate(_columns((names[0], sides[0][mine]), (names[1], sides[1][yours]))):
+            drafts.append(draft._replace(label=draft.label + named))
+            places.append((mine, yours, "" if several and not at else draft.label))
+    return tuple(Matched(*place, pair) for place, pair in zip(places, _corrected(drafts), strict=True))
+
+
+def _by_column(summaries: Sequence[Summary]) -> dict[Column, dict[str, Summary]]:
+    """The cells of each model and arm, by cassette."""
+    cells: dict[Column, dict[str, Summary]] = {}
+    for one in summaries:
+        cells.setdefault((one.key.model, one.key.arm), {})[one.key.cassette] = one
+    return cells
 
 
 class _Draft(NamedTuple):

@@ -17,6 +17,7 @@ from ..cassette_store import CassetteError, Fields, parse_json
 from . import stats
 from .arguments import MOST_RETRIES, MOST_RUNS, MOST_TRIES
 from .cells import Cell, Key, Run
+from .history import Entry
 
 __all__ = [
     "Arm",
@@ -86,6 +87,7 @@ class Try(NamedTuple):
     key: Key
     number: int
     run: Run
+    entry: Entry | None = None  #: the same, as far as its history is concerned
 
 
 # --- from words to a plan ----------------------------------------------------------

@@ -170,6 +170,15 @@ def _tells(percent: float, number: float, require: float) -> bool:
     )
 
 
+def counted_text(passes: int, runs: int, dash: str = "–") -> str:
+    """A count with its share and interval: "4 of 5, 80 % (38–96)", or "no data"."""
+    interval = stats.wilson(passes, runs)
+    if interval is None:
+        return "no data"
+    share, low, high = _percents(passes / runs, *interval, 1.0)
+    return f"{passes} of {runs}, {share} % ({low}{dash}{high})"
+
+
 def share_text(summary: Summary, require: float, dash: str = "–") -> str:
     """The share with its interval: "80 % (38–96)", or "no data"."""
     found = percents(summary, require)

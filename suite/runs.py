@@ -19,6 +19,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 from ..cassette_store import CassetteError, FileLock, Store, parse_json, to_json, write_atomically
 from .cells import WORST_FIRST, Key, Run
+from .history import Entry, entry
 from .plan import Plan, PlannedCell, Try, check_id, dump_plan, parse_plan
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "new_id",
     "plan_path",
     "read_plan",
+    "read_run",
     "read_suite",
     "run_files",
     "save_plan",
@@ -187,7 +189,25 @@ def _parse_try(data: bytes, file: str, plan: Plan, cells: Mapping[Key, PlannedCe
         raise _fault(file, "is a run of another cassette than the suite's")
     if not Path(file).stem.endswith(f"-{_text(run, file, 'run')}"):
         raise _fault(file, "is a copy of another run's file")
-    return Try(key, number, to_run(run, file))
+    return Try(key, number, to_run(run, file), entry(run))
+
+
+def read_run(store: Store, path: Path) -> tuple[Key, Run, Entry | None] | None:
+    """Read one run file by itself, whether or not it belongs to a suite; None if there is none.
+
+    :raises CassetteError: if it is no run's, or says what cannot be.
+    """
+
+    def parse(data: bytes, file: str) -> tuple[Key, Run, Entry | None]:
+        run = parse_json(data, file)
+        if not isinstance(run, dict):
+            raise _fault(file, "is no run")
+        one = entry(run)
+        column = (one.asked, one.arm) if one else ("", "")
+        return Key(_text(run, file, "name"), *column), to_run(run, file), one
+
+    found: tuple[Key, Run, Entry | None] | None = store.read_value(path, parse)
+    return found
 
 
 def to_run(run: Mapping[str, Any], file: str) -> Run:

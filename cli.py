@@ -536,6 +536,18 @@ def _run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     return many.run(plugin, options, screen, many.Sessions(_run_one, _check_run, _open_sessions))
 
 
+def _compare(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    from .suite import compare
+
+    return compare.run(plugin, options, screen)
+
+
+def _history(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    from .suite import timeline
+
+    return timeline.run(plugin, options, screen)
+
+
 def _run_one(
     plugin: Plugin, store: Store, options: argparse.Namespace, screen: Screen
 ) -> tuple[int, dict[str, Any], Path]:
@@ -1376,6 +1388,20 @@ SHELL_COMMANDS = (
         "hermes cassette run login --model gpt-oss:20b",
         _run_arguments,
         _run,
+    ),
+    Command(
+        "compare",
+        "Say what differs between two suite runs or two runs, and whether that is more than chance",
+        "hermes cassette compare 20260301T101500-ab12cd 20260308T093000-12ef34",
+        arguments.add_compared,
+        _compare,
+    ),
+    Command(
+        "history",
+        "Show how often a cassette passed over time, and what changed",
+        "hermes cassette history login --bisect",
+        arguments.add_history,
+        _history,
     ),
     Command("list", "List the cassettes", "hermes cassette list", add_json, _list),
     Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, _show),

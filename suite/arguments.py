@@ -11,9 +11,18 @@ import contextlib
 from typing import Any, Callable, Mapping
 
 from ..cassette_store import REPLAY_LIMIT
-from .door import seconds
+from .door import add_json, add_name, seconds
 
-__all__ = ["MOST_JOBS", "MOST_RETRIES", "MOST_RUNS", "MOST_TRIES", "REPORTS", "add_arguments"]
+__all__ = [
+    "MOST_JOBS",
+    "MOST_RETRIES",
+    "MOST_RUNS",
+    "MOST_TRIES",
+    "REPORTS",
+    "add_arguments",
+    "add_compared",
+    "add_history",
+]
 
 #: Tries of a cell, retries of a try, and tries of a whole suite, at most.
 MOST_TRIES, MOST_RETRIES, MOST_RUNS = 10_000, 100, 100_000
@@ -77,6 +86,24 @@ def _add_suite_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stop-early", dest="cassette_stop_early", action="store_true", help=early)
     noise = "compare the first half of each cell's tries with the second too: what differs there is noise"
     parser.add_argument("--noise", dest="cassette_noise", action="store_true", help=noise)
+
+
+def add_history(parser: argparse.ArgumentParser) -> None:
+    """Add what `history` takes."""
+    add_name(parser)
+    last = "tell only the newest N suites and days"
+    parser.add_argument("--last", dest="cassette_last", metavar="N", type=_whole(1, MOST_RUNS), help=last)
+    where = "say between which two suites or days a cell fell, and what changed there"
+    parser.add_argument("--bisect", dest="cassette_bisect", action="store_true", help=where)
+    add_json(parser)
+
+
+def add_compared(parser: argparse.ArgumentParser) -> None:
+    """Add what `compare` takes."""
+    parser.add_argument("cassette_one", metavar="A", help="a suite run's id, or a run's id or file")
+    other = "another of the same kind; without it, or with A again, what differs within A is told"
+    parser.add_argument("cassette_other", metavar="B", nargs="?", help=other)
+    add_json(parser)
 
 
 def _whole(least: int, most: int) -> Callable[[str], int]:

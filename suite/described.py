@@ -10,7 +10,7 @@ from .door import JSON_SCHEMA
 from .pairs import Pair
 from .reports import Graded, Suite, outcome_of
 
-__all__ = ["described"]
+__all__ = ["described", "pair_json"]
 
 
 def described(suite: Suite, skills: Mapping[Key, tuple[str, ...]], left: int, status: int) -> str:
@@ -30,7 +30,7 @@ def described(suite: Suite, skills: Mapping[Key, tuple[str, ...]], left: int, st
         "exit_code": status,
         "left": left,
         "cells": [_cell(each, skills.get(each.cell.key, ())) for each in suite.cells],
-        "comparisons": [_pair(pair) for pair in suite.pairs],
+        "comparisons": [pair_json(pair) for pair in suite.pairs],
     }
     return json.dumps(told, allow_nan=False)
 
@@ -61,7 +61,8 @@ def _cell(each: Graded, skills: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
+def pair_json(pair: Pair) -> dict[str, Any]:
+    """A comparison as `--json` tells it."""
     return {
         "about": pair.found.label,
         "sides": [side._asdict() for side in (pair.one, pair.other)],

@@ -261,5 +261,8 @@ def _cost(row: Mapping[str, Any]) -> float:
     """What a session cost, the actual amount before the estimated one; 0 where it is not known."""
     if row.get("cost_status") == "unknown":
         return 0.0
-    found = (row.get("actual_cost_usd"), row.get("estimated_cost_usd"))
-    return next((float(one) for one in found if type(one) in (int, float) and 0 < one < 1e9), 0.0)
+    for name in ("actual_cost_usd", "estimated_cost_usd"):
+        value = row.get(name)
+        if isinstance(value, (int, float)) and 0 < value < 1e9:
+            return float(value)
+    return 0.0

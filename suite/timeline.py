@@ -14,12 +14,12 @@ from typing import Any, Iterable, Iterator, Sequence
 from ..cassette_store import CassetteError, Store, shown
 from ..hooks import Plugin
 from . import stats
-from .door import JSON_SCHEMA, Command, Screen, add_json, add_name
+from .door import JSON_SCHEMA, Screen
 from .history import Change, Entry, Fall, Row, entry, falls, rows
 from .pairs import column_name
 from .reports import chance_text, count, counted_text, names_text
 
-__all__ = ["HISTORY", "change_json", "changes_text", "read_history"]
+__all__ = ["change_json", "changes_text", "read_history", "run"]
 
 #: Characters of a name that is shown in a row.
 _NAME = 40
@@ -28,7 +28,7 @@ _NAME = 40
 def read_history(store: Store, name: str) -> tuple[list[Entry], list[str]]:
     """Read a cassette's runs.
 
-    :returns: the runs, and the files that cannot be read or are no run's.
+    :returns: the runs, the oldest first, and the files that cannot be read or are no run's.
     :raises CassetteError: if there is no cassette of that name.
     """
     if name not in store.names():
@@ -41,7 +41,7 @@ def read_history(store: Store, name: str) -> tuple[list[Entry], list[str]]:
             odd.append(path.name)
         else:
             found.append(one)
-    return found, odd
+    return found[::-1], odd
 
 
 def changes_text(changes: Iterable[Change]) -> str:
@@ -57,23 +57,11 @@ def change_json(changes: Iterable[Change]) -> list[dict[str, str]]:
 # --- the command ---------------------------------------------------------------------
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
-    add_name(parser)
-    parser.add_argument(
-        "--last", dest="cassette_last", metavar="N", type=_some, help="only the newest N suites and days"
-    )
-    where = "say between which two rows a cell fell, and what changed there"
-    parser.add_argument("--bisect", dest="cassette_bisect", action="store_true", help=where)
-    add_json(parser)
+def run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    """Tell a cassette's history (`hermes cassette history`).
 
-
-def _some(text: str) -> int:
-    if not text.isdecimal() or not text.isascii() or not 0 < len(text) < 10 or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows: use 1 or more")
-    return int(text)
-
-
-def _history(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    :raises CassetteError: if there is no such cassette, or it has no runs.
+    """
     name = options.cassette
     entries, odd = read_history(plugin.store(), name)
     if not entries and not odd:
@@ -88,15 +76,6 @@ def _history(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int
     return 0
 
 
-HISTORY = Command(
-    "history",
-    "Show how often a cassette passed over time, and what changed",
-    "hermes cassette history login --bisect",
-    _arguments,
-    _history,
-)
-
-
 def _told_json(name: str, found: Sequence[Row], fallen: Sequence[Fall], odd: Sequence[str]) -> dict[str, Any]:
     return {
         "schema": JSON_SCHEMA,
@@ -108,8 +87,8 @@ def _told_json(name: str, found: Sequence[Row], fallen: Sequence[Fall], odd: Seq
                 "after": _row_json(fall.after),
                 "changed": change_json(fall.changes),
                 "p": fall.chance,
-                "adjusted": fall.adjusted,
-                "shown": fall.adjusted <= stats.ALPHA,
+                "p_adjusted": fall.adjusted,
+                "differs": fall.adjusted <= stats.ALPHA,
             }
             for fall in fallen
         ],

@@ -195,12 +195,13 @@ def reaches(passes: int, runs: int, share: float) -> bool:
     :raises ValueError: if the counts are none.
     """
     _check_counts(passes, runs)
-    return runs > 0 and passes >= _as_written(share) * runs
+    part, whole = _as_written(share)
+    return runs > 0 and passes * whole >= part * runs
 
 
 @lru_cache(maxsize=64)
-def _as_written(share: float) -> Fraction:
-    return Fraction(share).limit_denominator(1_000_000)
+def _as_written(share: float) -> tuple[int, int]:
+    return Fraction(share).limit_denominator(1_000_000).as_integer_ratio()
 
 
 def is_decided(passes: int, runs: int, planned: int, share: float) -> bool:

@@ -19,6 +19,7 @@ from tests.support import REPO
 
 from .core import fill, scratch
 from .measure import Goal, Maker, Pairs, Row, Time, interleaved, row
+from .suites import keep_runs
 
 from session_cassettes.cassette_store import Store
 
@@ -176,6 +177,18 @@ def listing(count: int, version: str) -> Found:
         )
 
 
+def remembering(count: int, version: str) -> Found:
+    """`history` of a thousand runs, beside a command that does nothing."""
+    with commands(version) as made:
+        store = fill(Store(made.home.data), 1)
+        keep_runs(store, "bench-0", 1_000)
+        if "1,000 runs" not in made.run("cassette", "history", "bench-0"):
+            raise RuntimeError("the history does not tell of 1,000 runs")
+        pairs = interleaved(made.timed("cassette", "history", "bench-0"), made.timed("bench-noop"), count)
+        reference = "hermes with a no-op plugin command"
+        yield row("hermes cassette history, 1,000 runs", reference, pairs, "s", "wall", Goal("more", 0.5))
+
+
 def starting(count: int, version: str) -> Found:
     """Import and `register`, in a process that has loaded Hermes."""
     home = Home("http://127.0.0.1:9/v1")
@@ -206,4 +219,10 @@ def _started(words: list[str], environ: dict[str, str]) -> dict[str, Any]:
 
 
 #: Name of a group to what measures it.
-GROUPS: dict[str, Callable[[int, str], Found]] = {"start": starting, "list": listing, "run": replaying, "suite": suites}
+GROUPS: dict[str, Callable[[int, str], Found]] = {
+    "start": starting,
+    "list": listing,
+    "history": remembering,
+    "run": replaying,
+    "suite": suites,
+}

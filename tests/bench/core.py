@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator
 
 from tests.support import REPO, FakeHost
 
-from . import material
+from . import material, suites
 from .measure import Curve, Goal, Maker, Row, curve, interleaved, row
 
 from session_cassettes.cassette_store import Cassette, Store
@@ -420,6 +420,24 @@ def memory(_: int, replayed: int = 1_000) -> Found:
     )
 
 
+def reporting(count: int, runs: int = 10_000) -> Found:
+    """A large suite's statistics and reports, and what they take of memory in a process of their own."""
+    yield from suites.reporting(count, runs)
+    words = [sys.executable, "-m", "tests.bench.suites", str(runs)]
+    environ = {**os.environ, "PYTHONPATH": str(REPO)}
+    done = subprocess.run(words, cwd=REPO, env=environ, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    yield Row(
+        f"memory at the most with these {runs:,} runs",
+        "with the runs alone",
+        "MB",
+        "size",
+        [found["after"]],
+        [found["before"]],
+        (Goal("most", 200),),
+    )
+
+
 #: Name of a group to what measures it.
 GROUPS: dict[str, Callable[[int], Found]] = {
     "pass": pass_through,
@@ -428,6 +446,7 @@ GROUPS: dict[str, Callable[[int], Found]] = {
     "load": loading,
     "list": listing,
     "memory": memory,
+    "reports": reporting,
 }
 
 

@@ -38,7 +38,7 @@ padding:.7rem .8rem;min-width:0}
 .facts{display:flex;flex-wrap:wrap;gap:.2rem 1rem;align-items:center;margin-bottom:.3rem}
 .dots{display:block;margin:.3rem 0}
 summary{cursor:pointer;padding:.2rem 0}
-.run{border-top:1px solid var(--line)}.run>div{padding:.2rem 0 .8rem}
+.run{border-top:1px solid var(--line);margin-top:.5rem}.run>div{padding:.2rem 0 .8rem}
 .two{display:grid;grid-template-columns:1fr 1fr;gap:1rem}
 pre,code{font:13px/1.45 ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 pre{white-space:pre-wrap;margin:0;padding:.5rem;background:var(--page);border:1px solid var(--line);border-radius:4px;

@@ -12,7 +12,7 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 from . import stats
 from .cells import WORST_FIRST, Outcome
 
-__all__ = ["Change", "Entry", "Fall", "Known", "MARKS", "Row", "entry", "falls", "rows"]
+__all__ = ["Change", "Entry", "Fall", "Known", "MARKS", "Row", "entry", "falls", "joined", "rows"]
 
 #: What can change between two runs, as `history` calls it; skills and files have their own names besides.
 MARKS = ("Hermes", "plugin", "cassette", "model", "system prompt", "skills")

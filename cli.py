@@ -93,7 +93,6 @@ from .suite.door import (
     write_all,
 )
 from .suite import arguments
-from .suite.inputs import run_facts, went_in
 from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
@@ -578,6 +577,8 @@ def _check_run(name: str, cassette: Cassette, options: argparse.Namespace) -> st
 
 def _run_launched(launch: Launch, cassette: Cassette) -> tuple[dict[str, Any], Verdict]:
     """Make the run that is prepared, and grade it."""
+    from .suite.inputs import run_facts, went_in
+
     given = went_in(launch.folder, launch.options.cassette_skills)
     begun, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     evidence = _replay(launch)

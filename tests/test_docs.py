@@ -234,7 +234,7 @@ class Pages(unittest.TestCase):
                             self.assertIn(heading, anchors(other.read_text("utf-8")))
 
     def test_the_pages_that_the_readme_promises_are_there(self) -> None:
-        for name in ("SPEC", "PLAN", "TESTED", "SECURITY", "CONTRIBUTING", "CATALOG", "PERFORMANCE", "SECRETS"):
+        for name in ("SPEC", "PLAN", "TESTED", "SECURITY", "CONTRIBUTING", "CATALOG", "PERFORMANCE", "SECRETS", "CI"):
             with self.subTest(name):
                 self.assertTrue((REPO / "docs" / f"{name}.md").exists())
         self.assertTrue((REPO / "docs" / "VALIDATION.txt").exists())

@@ -199,6 +199,7 @@ class Summary(NamedTuple):
     files: int | None
     pins: tuple[str, ...] | None
     warnings: tuple[str, ...]
+    recorded_at: str = ""
 
 
 #: What an arm waits for.
@@ -817,7 +818,7 @@ def _sum_up(file: IO[bytes], name: str, path: str) -> Summary:
     if small is not None and sealed is not None and size <= _SEALED:
         calls, files, seal = sealed
         if seal == _seal(calls, files, itertools.chain([head[start:]], iter(lambda: file.read(2**20), b""))):
-            return Summary(small["name"], calls, files, small["pins"], small["warnings"])
+            return Summary(small["name"], calls, files, small["pins"], small["warnings"], small["recorded_at"])
     if size <= _EDITED:
         file.seek(0)
         data = file.read(_EDITED)
@@ -825,7 +826,7 @@ def _sum_up(file: IO[bytes], name: str, path: str) -> Summary:
             return _summed(parse_cassette(data, path))
     if small is None:
         return Summary(name, None, None, None, unread)
-    return Summary(small["name"], None, None, small["pins"], (*small["warnings"], *unread))
+    return Summary(small["name"], None, None, small["pins"], (*small["warnings"], *unread), small["recorded_at"])
 
 
 def _parse_recorder(fields: Fields) -> Recorder:
@@ -1656,7 +1657,7 @@ def _is_plain(calls: Sequence[Call], snapshot: Snapshot) -> bool:
 
 def _summed(cassette: Cassette) -> Summary:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
-    return Summary(cassette.name, calls, files, cassette.pins, cassette.warnings)
+    return Summary(cassette.name, calls, files, cassette.pins, cassette.warnings, cassette.recorded_at)
 
 
 def _unreadable(path: Path, error: OSError) -> CassetteError:

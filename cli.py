@@ -93,6 +93,7 @@ from .suite.door import (
     write_all,
 )
 from .suite import arguments
+from .suite.ages import told_age
 from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
@@ -357,15 +358,19 @@ def _row(store: Store, name: str) -> dict[str, Any]:
         "calls": summary.calls,
         "files": summary.files,
         "pins": None if summary.pins is None else len(summary.pins),
-        "last": {key: last.get(key, "") for key in ("result", "model")} if last else None,
+        "recorded_at": summary.recorded_at,
+        "last": {key: last.get(key, "") for key in ("result", "model", "at")} if last else None,
         "warnings": list(summary.warnings),
     }
 
 
-_HEADINGS = ("name", "calls", "files", "pins", "last", "model")
+_HEADINGS = ("name", "calls", "files", "pins", "last", "model", "age", "run")
+#: Columns of a screen, and those of a name and a model that are shown of it whatever else there is.
+_WIDTH, _NAME, _MODEL = 80, 30, 8
 
 
 def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
+    now = datetime.datetime.now(datetime.timezone.utc)
     cells = [_HEADINGS] + [
         (
             r["name"],
@@ -374,17 +379,18 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
             r["pins"],
             shown((r["last"] or {}).get("result", "-"), _CELL),
             shown((r["last"] or {}).get("model", "-"), _CELL),
+            told_age(r["recorded_at"], now),
+            told_age((r["last"] or {}).get("at"), now),
         )
         if "error" not in r
-        else (r["name"], "-", "-", "-", "broken", "-")
+        else (r["name"], "-", "-", "-", "broken", "-", "-", "-")
         for r in rows
     ]
     texts = [["?" if cell is None else str(cell) for cell in row] for row in cells]
-    widths = [max(len(row[column]) for row in texts) for column in range(len(_HEADINGS))]
-    widths[0] = min(widths[0], 32)
+    widths = _widths(texts)
     lines = []
     for number, row in enumerate(texts):
-        lines.append(_line(row, widths, screen if number else None))
+        lines += _line(row, widths, screen if number else None)
         if number:
             found = rows[number - 1]
             notes = [found["error"]] if "error" in found else found["warnings"]
@@ -395,12 +401,25 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
     return "\n".join(lines)
 
 
-def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> str:
+def _widths(texts: Sequence[Sequence[str]]) -> list[int]:
+    """The columns' widths: the model gets what the others leave of a screen."""
+    widths = [max(len(row[column]) for row in texts) for column in range(len(_HEADINGS))]
+    widths[0] = min(widths[0], _NAME)
+    room = _WIDTH - 2 * (len(widths) - 1) - sum(widths) + widths[5]
+    widths[5] = min(widths[5], max(_MODEL, room))
+    return widths
+
+
+def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> Iterator[str]:
+    """A row's line; a name that is too long for its column has one of its own before it."""
+    if len(row[0]) > widths[0]:
+        yield row[0]
+        row = ["", *row[1:]]
     parts = []
     for column, (text, width) in enumerate(zip(row, widths)):
-        padded = text.rjust(width) if 1 <= column <= 3 else text.ljust(width)
+        padded = text.rjust(width) if 1 <= column <= 3 else shown(text, width).ljust(width)
         parts.append(coloured(padded, text, screen) if column == 4 and screen else padded)
-    return "  ".join(parts).rstrip()
+    yield "  ".join(parts).rstrip()
 
 
 def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
@@ -497,6 +516,15 @@ def _told_run(run: Mapping[str, Any], full: bool, screen: Screen) -> str:
     return "  ".join(parts) + "\n" * bool(answer.strip()) + textwrap.indent("\n".join(lines), "  ")
 
 
+# check
+
+
+def _check(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    from .suite.check import Means, check
+
+    return check(Means(_work_folder, ripgrep_major, _tried_regexes), plugin, options, screen)
+
+
 # run
 
 
@@ -580,13 +608,21 @@ def _run_launched(launch: Launch, cassette: Cassette) -> tuple[dict[str, Any], V
     from .suite.inputs import run_facts, went_in
 
     given = went_in(launch.folder, launch.options.cassette_skills)
+    changed = _changed_files(launch, cassette)
     begun, at = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
     evidence = _replay(launch)
     _refuse_unstarted(launch, evidence.child, evidence.claim)
     took = time.monotonic() - begun
     verdict = _graded(launch, cassette, evidence)
-    facts = run_facts(given, evidence.ledger)
+    facts = {"changed_files": changed, **run_facts(given, evidence.ledger)}
     return {**_run_head(launch, at, took), **facts, **_run_result(launch, verdict, evidence)}, verdict
+
+
+def _changed_files(launch: Launch, cassette: Cassette) -> dict[str, Any] | None:
+    """What of the snapshot is not as recorded in the folder that a run works in."""
+    from .suite.check import changed_files
+
+    return changed_files(cassette, launch.folder, launch.plugin.facts.hermes)
 
 
 def _open_sessions(plugin: Plugin, store: Store, one: many.Asked, screen: Screen) -> many.MakeOne:
@@ -693,6 +729,10 @@ def verdict_text(run: Mapping[str, Any], verdict: Verdict, file: str, screen: Sc
         lines.append(f"file {shown(file)}")
     if run.get("plugins_before"):
         lines.append(f"note: {shown(_told_before(run['plugins_before']))}")
+    if run.get("changed_files"):
+        from .suite.check import told_changed
+
+        lines.append(f"note: {shown(told_changed(run['changed_files'], run['name']))}")
     return "\n".join(lines)
 
 
@@ -1405,6 +1445,13 @@ SHELL_COMMANDS = (
         _history,
     ),
     Command("list", "List the cassettes", "hermes cassette list", add_json, _list),
+    Command(
+        "check",
+        "Compare cassettes with today's files, skills and Hermes, without a model",
+        "hermes cassette check login",
+        arguments.add_check_arguments,
+        _check,
+    ),
     Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, _show),
     Command("rm", "Remove a cassette and its runs", "hermes cassette rm login", _remove_arguments, _remove),
     Command(

@@ -866,18 +866,23 @@ _MATCH_ROW = r"  \d+: "
 _SECRET_FILE = r"(?i)config\.yaml(?:\.(?:good|corrupt)\..*)?\Z"
 
 
-def hermes_redactor() -> Redactor | None:
+def hermes_redactor(forced: bool = False) -> Redactor | None:
     """Return Hermes's own redaction for file contents, None when it is not there.
 
     Hermes's switch `security.redact_secrets` stays in force: switched off, the
     text comes back as it was.
+
+    :param forced: redact whatever that switch says, for what is printed.
     """
     try:
         redact = importlib.import_module("agent.redact").redact_sensitive_text
         known = inspect.signature(redact).parameters
     except Exception:  # whatever is wrong with this Hermes: without redaction nothing is kept
         return None
+    if forced and "force" not in known:
+        return None
     options = {"file_read": True} if "file_read" in known else {}
+    options |= {"force": True} if forced else {}
     strict = {**options, "secret_file": True} if "secret_file" in known else options
     return Redactor(lambda text, secret: redact(text, **(strict if secret else options)), strict is not options)
 
@@ -1154,7 +1159,7 @@ class _Gathered:
         return Snapshot(self._files, dict(Counter(reasons.values())), named, self._links)
 
 
-class _Skip(Exception):
+class Skip(Exception):
     """A file that is not kept, and why; `path` is what links led to, "" unless one did."""
 
     def __init__(self, reason: str) -> None:
@@ -1171,7 +1176,7 @@ class _Reader:
 
     def run(self, names: Iterable[str]) -> None:
         """Read the files in order, until time is up."""
-        folder = _Folder(self._workspace.root, self._workspace.fold_case)
+        folder = Folder(self._workspace.root, self._workspace.fold_case)
         rules = IgnoreRules(folder.text, folder.has_git, _inside_git(folder.root))
         try:
             for name in names:
@@ -1181,7 +1186,7 @@ class _Reader:
         finally:
             folder.close()
 
-    def _one(self, folder: _Folder, rules: IgnoreRules, name: str) -> None:
+    def _one(self, folder: Folder, rules: IgnoreRules, name: str) -> None:
         path = target = name
         try:
             path = target = folder.spelled(name)
@@ -1189,7 +1194,7 @@ class _Reader:
             text, masks, size = self._text(data, path, target)
             file = SnapshotFile(text, status.st_size, status.st_mtime, rules.ignored(target), masks)
             self._gathered.keep(name, target, file, size)
-        except _Skip as skip:
+        except Skip as skip:
             target = skip.path or target
             self._gathered.skip(name, target, skip.reason)
         except Exception:  # a name from a model must not end the snapshot of the others
@@ -1199,16 +1204,11 @@ class _Reader:
 
     def _text(self, data: bytes, *paths: str) -> tuple[str, tuple[Mask, ...], int]:
         """Return the text as it is kept, what it hides, and its size in bytes as stored."""
-        if b"\0" in data:
-            raise _Skip(SkipReason.BINARY)
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            raise _Skip(SkipReason.NOT_UTF8) from None
-        kept = self._redacted(text, *paths)
+        text = decoded(data)
+        kept = redacted(self._redact, text, *paths)
         size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
         if size > self._gathered.room:
-            raise _Skip(SkipReason.TOTAL)
+            raise Skip(SkipReason.TOTAL)
         return kept, _find_masks(text, kept, self._alone), size
 
     def _alone(self, line: str) -> str | None:
@@ -1218,19 +1218,31 @@ class _Reader:
         except Exception:  # then nothing is known of what a search shows
             return None
 
-    def _redacted(self, text: str, *paths: str) -> str:
-        secret = any(re.match(_SECRET_FILE, path.rpartition("/")[2]) for path in paths)
-        if secret and not self._redact.strict:
-            raise _Skip(SkipReason.NO_STRICTER)
-        if redaction_steps(text, secret) > REDACTION_STEPS:
-            raise _Skip(SkipReason.REDACTION_SLOW)
-        try:
-            kept = self._redact(text, secret)
-        except Exception:  # a text that could not be redacted is not kept, whatever the cause
-            kept = None
-        if not isinstance(kept, str):
-            raise _Skip(SkipReason.REDACTION_FAILED)
-        return kept
+
+def decoded(data: bytes) -> str:
+    """Return the text of a file.  :raises Skip: if it is none."""
+    if b"\0" in data:
+        raise Skip(SkipReason.BINARY)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Skip(SkipReason.NOT_UTF8) from None
+
+
+def redacted(redact: Redactor, text: str, *paths: str) -> str:
+    """Redact the text of a file that has these names.  :raises Skip: if that fails, or could take long."""
+    secret = any(re.match(_SECRET_FILE, path.rpartition("/")[2]) for path in paths)
+    if secret and not redact.strict:
+        raise Skip(SkipReason.NO_STRICTER)
+    if redaction_steps(text, secret) > REDACTION_STEPS:
+        raise Skip(SkipReason.REDACTION_SLOW)
+    try:
+        kept = redact(text, secret)
+    except Exception:  # a text that could not be redacted is not kept, whatever the cause
+        kept = None
+    if not isinstance(kept, str):
+        raise Skip(SkipReason.REDACTION_FAILED)
+    return kept
 
 
 # --- masks: where redaction hides something ------------------------------------
@@ -1281,7 +1293,7 @@ def _find_masks(text: str, kept: str, redact: Callable[[str], str | None]) -> tu
     headed = any(word in lower for word in _HEADERS)
     if text == kept and not headed and "&" not in kept:
         return ()
-    shortened, keys = _without_keys(text)
+    shortened, keys = without_keys(text)
     before, after = shortened.split("\n"), kept.split("\n")
     changed = {number for number, (old, new) in enumerate(zip(before, after)) if old != new or number in keys}
     odd = re.compile(_HEADER_LINE)
@@ -1335,7 +1347,7 @@ def masked_values(kind: str) -> tuple[str, str, int]:
     return label, _ALNUM if label in _ALNUM_TOKENS else _ALNUM + "_.=-", 8
 
 
-def _without_keys(text: str) -> tuple[str, dict[int, bool]]:
+def without_keys(text: str) -> tuple[str, dict[int, bool]]:
     """Put the mask for each private key, and return the numbers of its lines, with whether the key is a plain one."""
     pieces: list[str] = []
     numbers: dict[int, bool] = {}
@@ -1346,6 +1358,18 @@ def _without_keys(text: str) -> tuple[str, dict[int, bool]]:
         numbers[number] = number not in numbers and re.fullmatch(_PLAIN_KEY, block[0]) is not None
         end = block.end()
     return "".join(pieces) + text[end:], numbers
+
+
+def line_number(text: str, index: int) -> int:
+    """The number, from 1, of a line in a file; `index` counts from 0 in the redacted text, where a key is one line."""
+    end = begun = hidden = 0
+    for block in re.finditer(_KEY_BLOCK, text) if "PRIVATE KEY" in text else ():
+        begun += text.count("\n", end, block.start())
+        if begun >= index:
+            break
+        end = block.end()
+        hidden += block[0].count("\n")
+    return index + hidden + 1
 
 
 def _line_mask(old: str, new: str, flags: str) -> tuple[Mask, str] | None:
@@ -1423,7 +1447,7 @@ _OPEN_FOLDERS = 64
 _RULES_LIMIT = 128 * 1024
 
 
-class _Folder:
+class Folder:
     """Reads files inside one folder, and none that a link leads out of.
 
     Where the platform can open a file relative to an open folder, every name
@@ -1449,7 +1473,7 @@ class _Folder:
         """Return the resolved path, the content and the status of a file that may be kept.
 
         :param room: how many bytes may still be kept.
-        :raises _Skip: if the file may not be kept, is too large or cannot be read.
+        :raises Skip: if the file may not be kept, is too large or cannot be read.
         """
         self._check(path)
         try:
@@ -1458,19 +1482,19 @@ class _Folder:
             return (path, *self._content(self._walk_to(path), SNAPSHOT_FILE_LIMIT, room))
         except OSError as error:
             if self._by_name or error.errno not in _LINK_ERRORS:
-                raise _Skip(_error_reason(error)) from None
+                raise Skip(_error_reason(error)) from None
         try:
             return self._read_resolved(path, room)
         except OSError as error:
             changed = error.errno in _LINK_ERRORS and os.path.lexists(os.path.join(self.root, path))
-            raise _Skip(SkipReason.CHANGED if changed else _error_reason(error)) from None
+            raise Skip(SkipReason.CHANGED if changed else _error_reason(error)) from None
 
     def text(self, path: str) -> str | None:
         """Return the text of an ignore file, None when there is none to read."""
         try:
             opened = self._by_path(path) if self._by_name else self._walk_to(path)
             return self._content(opened, _RULES_LIMIT, _RULES_LIMIT)[0].decode("utf-8", "replace")
-        except (OSError, _Skip):
+        except (OSError, Skip):
             return None
 
     def has_git(self, path: str) -> bool:
@@ -1499,7 +1523,7 @@ class _Folder:
     def _check(self, path: str) -> None:
         reason = skip_reason(path)
         if reason is not None:
-            raise _Skip(reason)
+            raise Skip(reason)
 
     def _read_resolved(self, path: str, room: int) -> tuple[str, bytes, os.stat_result]:
         target = self._resolve(path)
@@ -1507,7 +1531,7 @@ class _Folder:
             self._check(target)
             opened = self._by_path(target) if self._by_name else self._walk_to(target)
             return (target, *self._content(opened, SNAPSHOT_FILE_LIMIT, room))
-        except _Skip as skip:
+        except Skip as skip:
             skip.path = target
             raise
 
@@ -1521,7 +1545,7 @@ class _Folder:
                 walked = self._resolve(step)
                 if walked != step:
                     found[step] = walked
-        except _Skip:  # out of the folder, and in again
+        except Skip:  # out of the folder, and in again
             walked = ""
         return found if walked == target else {path: target}
 
@@ -1532,9 +1556,9 @@ class _Folder:
             return ""
         head = self.root.rstrip("\\/") + os.sep
         if not real.startswith(head):
-            raise _Skip(SkipReason.LINK_OUT)
+            raise Skip(SkipReason.LINK_OUT)
         if os.path.islink(real):  # realpath gives up on links that go in a circle
-            raise _Skip(SkipReason.UNREADABLE)
+            raise Skip(SkipReason.UNREADABLE)
         return real[len(head) :].replace(os.sep, "/")
 
     def _walk_to(self, path: str) -> tuple[int, os.stat_result]:
@@ -1554,7 +1578,7 @@ class _Folder:
             return known
         names = path.split("/") if path else []
         if len(names) > _OPEN_FOLDERS:
-            raise _Skip(SkipReason.UNREADABLE)
+            raise Skip(SkipReason.UNREADABLE)
         if len(self._open_folders) > _OPEN_FOLDERS:
             self.close()
         if "" not in self._open_folders:
@@ -1575,7 +1599,7 @@ class _Folder:
         descriptor = os.open(full, _READ_FLAGS)
         if os.path.realpath(full) != full:
             os.close(descriptor)
-            raise _Skip(SkipReason.CHANGED)
+            raise Skip(SkipReason.CHANGED)
         return descriptor, expected
 
     def _content(self, opened: tuple[int, os.stat_result], limit: int, room: int) -> tuple[bytes, os.stat_result]:
@@ -1584,15 +1608,15 @@ class _Folder:
         try:
             status = os.fstat(descriptor)
             if (status.st_dev, status.st_ino) != (expected.st_dev, expected.st_ino):
-                raise _Skip(SkipReason.CHANGED)
+                raise Skip(SkipReason.CHANGED)
             _check_kind(status)
             if status.st_size > limit:
-                raise _Skip(SkipReason.TOO_LARGE)
+                raise Skip(SkipReason.TOO_LARGE)
             if status.st_size > room:
-                raise _Skip(SkipReason.TOTAL)
+                raise Skip(SkipReason.TOTAL)
             data = _read_all(descriptor, limit)
             if len(data) != status.st_size:
-                raise _Skip(SkipReason.TOO_LARGE if len(data) > limit else SkipReason.CHANGED)
+                raise Skip(SkipReason.TOO_LARGE if len(data) > limit else SkipReason.CHANGED)
             return data, status
         finally:
             os.close(descriptor)
@@ -1613,7 +1637,7 @@ def _read_all(descriptor: int, limit: int) -> bytes:
 
 def _check_kind(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise _Skip(SkipReason.NOT_REGULAR)
+        raise Skip(SkipReason.NOT_REGULAR)
 
 
 def _check_attributes(root: str, path: str) -> None:
@@ -1622,7 +1646,7 @@ def _check_attributes(root: str, path: str) -> None:
     for name in path.split("/"):
         full = os.path.join(full, name)
         if getattr(os.lstat(full), "st_file_attributes", 0) & _HIDDEN_ATTRIBUTE:
-            raise _Skip(SkipReason.HIDDEN)
+            raise Skip(SkipReason.HIDDEN)
 
 
 def _error_reason(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""What `run` can be asked for.
+"""What `run` and `check` can be asked for.
 
 Every start of Hermes loads this module, and none of those that make a suite: it
 imports nothing that they do not need.
@@ -20,6 +20,7 @@ __all__ = [
     "MOST_TRIES",
     "REPORTS",
     "add_arguments",
+    "add_check_arguments",
     "add_compared",
     "add_history",
 ]
@@ -121,3 +122,13 @@ def _share(text: str) -> float:
         if 0 < float(text) <= 1:
             return float(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a share above 0 and up to 1, such as 0.8")
+
+
+def add_check_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `check`."""
+    names = "a cassette, or a pattern in quotes such as 'auth-*' (default: all)"
+    parser.add_argument("cassette_names", metavar="NAME", nargs="*", help=names)
+    parser.add_argument(
+        "--in", dest="cassette_in", metavar="DIR", help="the folder to look at (default: the recorded one)"
+    )
+    add_json(parser)

@@ -157,7 +157,7 @@ class StoreCase(unittest.TestCase):
 
 def summed(cassette: Cassette) -> Summary:
     files = len(cassette.snapshot.files)
-    return Summary(cassette.name, len(cassette.calls), files, cassette.pins, cassette.warnings)
+    return Summary(cassette.name, len(cassette.calls), files, cassette.pins, cassette.warnings, cassette.recorded_at)
 
 
 # --- a cassette as JSON --------------------------------------------------------

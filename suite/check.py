@@ -13,9 +13,9 @@ import functools
 import json
 import os
 import sys
-from typing import Any, Callable, Iterator, Mapping, NamedTuple
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from ..cassette_store import Cassette, CassetteError, Recorder, Store, shown
+from ..cassette_store import Cassette, CassetteError, Recorder, Store, same_file, shown
 from ..hooks import Plugin, find_ripgrep
 from ..snapshot import Redactor, Workspace, hermes_redactor
 from .door import ERROR, JSON_SCHEMA, Screen, quote
@@ -29,21 +29,21 @@ __all__ = ["CHANGED", "Finding", "Means", "changed_files", "check", "told_change
 CHANGED = 1
 #: Changes of one kind, and characters of a line, that are printed.
 _TOLD, _LINE = 20, 100
-#: Runs among which the newest is looked for that says what went into it.
-_RUNS = 20
+#: Runs of which it is looked up what went into them.
+_RUNS = 10
 
 
 class Means(NamedTuple):
     """What the command needs of the module that may start processes.
 
-    `inputs` tells what a run's skills and prompt files are today, in the form
-    that the run's file has them.
+    `inputs` tells what prompt files a run in a folder would be given, and these
+    skills, in the form that a run's file has them.
     """
 
     folder: Callable[[str], str]
     ripgrep: Callable[[], int]
     matches: Matches
-    inputs: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = lambda run, folder: {}
+    inputs: Callable[[str, Sequence[str]], Mapping[str, Any]] = lambda folder, skills: {}
 
 
 class Finding(NamedTuple):
@@ -115,7 +115,7 @@ def _find(
             untold += [f'the pin "{pin}" could not be tried' for pin in late]
         except (OSError, ValueError) as error:
             untold.append(f"the pins that are regular expressions could not be tried ({error})")
-    inputs = _inputs_now(store, name, means, where)
+    inputs = _inputs_now(_seen(store.last_runs(name, _RUNS), where), means.inputs, where)
     hermes = _hermes_now(cassette.recorder, version, means.ripgrep)
     return Finding(name, where, drift, tuple(lost), tuple(hermes), tuple(inputs), tuple(untold))
 
@@ -133,23 +133,35 @@ def _hermes_now(recorder: Recorder, version: str, ripgrep: Callable[[], int]) ->
         yield f"Hermes searched with ripgrep {recorder.rg_major}, and would with ripgrep {major} now"
 
 
-def _inputs_now(store: Store, name: str, means: Means, folder: str) -> Iterator[str]:
-    """Which skills and prompt files are not as the newest run that noted them saw them."""
-    run = next((one for one in store.last_runs(name, _RUNS) if isinstance(one.get("inputs"), dict)), None)
-    if run is None:
-        return
-    now = means.inputs(run, folder)
+#: What runs saw: "skills" and "files", each name to its hash and the time of the newest run that saw it.
+_Seen = Mapping[str, Mapping[str, "tuple[Any, object]"]]
+
+
+def _seen(runs: Iterable[Mapping[str, Any]], folder: str) -> _Seen:
+    """Gather what went into runs, the newest first; prompt files are those of the newest one in this folder."""
+    seen: dict[str, dict[str, tuple[Any, object]]] = {}
+    for run in runs:
+        inputs, at = run.get("inputs"), run.get("at", "")
+        inputs = inputs if isinstance(inputs, dict) else {}
+        skills, files = inputs.get("skills"), inputs.get("files")
+        for key, value in skills.items() if isinstance(skills, dict) else ():
+            seen.setdefault("skills", {}).setdefault(key, (value, at))
+        if isinstance(files, dict) and "files" not in seen and folder and same_file(folder, str(run.get("folder", ""))):
+            seen["files"] = {key: (value, at) for key, value in files.items()}
+    return seen
+
+
+def _inputs_now(seen: _Seen, inputs: Callable[[str, Sequence[str]], Mapping[str, Any]], folder: str) -> Iterator[str]:
+    """Which skills and prompt files are not as the last runs saw them."""
+    now = inputs(folder, list(seen.get("skills", ()))) if seen else {}
     for kind, word in (("skills", "skill "), ("files", "")):
-        before, after = run["inputs"].get(kind), now.get(kind)
-        if not isinstance(before, dict) or not isinstance(after, Mapping):
+        before, after = seen.get(kind), now.get(kind)
+        if before is None or not isinstance(after, Mapping):
             continue
-        since = f"since the run of {run.get('at', 'an unknown time')}"
-        for key, value in before.items():
-            if key not in after:
-                yield f"{word}{key} is gone {since}"
-            elif after[key] != value:
-                yield f"{word}{key} has changed {since}"
-        yield from (f"{word}{key} is new {since}" for key in after if key not in before)
+        for key, (value, at) in before.items():
+            if after.get(key) != value:
+                yield f"{word}{key} {'has changed' if key in after else 'is gone'} since the run of {at}"
+        yield from (f"{word}{key} is new since the last runs" for key in after if key not in before)
 
 
 # --- what is printed -----------------------------------------------------------------

@@ -12,7 +12,7 @@ import unittest
 from typing import Any, Sequence
 from unittest import mock
 
-from tests.support import FakeHost, be_hermes, load_plugin, temp_folder
+from tests.support import FakeHost, be_hermes, load_plugin, temp_folder, write_tree
 
 plugin_package = load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
@@ -71,6 +71,7 @@ class CliCase(unittest.TestCase):
             "snapshot": Snapshot({"server/auth.py": SnapshotFile("AUTH_PORT = 8080\n", 17)}, {"hidden": 2}),
             **changes,
         }
+        write_tree(self.home, {path: file.text for path, file in fields["snapshot"].files.items()})
         self.store.save(Cassette(name, **fields), overwrite=True)
         return self.store.read(name)[0]
 
@@ -826,6 +827,17 @@ class RunsThatExplainThemselves(CliCase):
         )
         [file] = self.store.runs("shop").glob("*.json")
         self.assertTrue(out.endswith(f"\nanswer:\n  port **8080** and 4,183 rows\nfile {file}\n"), out)
+
+    def test_a_folder_that_has_changed_is_a_note_and_decides_nothing(self) -> None:
+        self.keep()
+        self.assertIsNone(self.answered("port 8080")[2]["changed_files"])
+        write_tree(self.home, {"server/auth.py": "AUTH_PORT = 8181\n"})
+        status, out, run = self.answered("port 8080")
+        note = "note: the folder has changed since the recording: 1 of 1 files; hermes cassette check shop\n"
+        self.assertEqual((status, out.endswith("\n" + note)), (0, True), out)
+        self.assertEqual(run["changed_files"], {"changed": 1, "files": 1, "all": True, "in": ""})
+        status, out, _ = self.answered("port 8080", "--json")
+        self.assertEqual((status, json.loads(out)["changed_files"]["changed"]), (0, 1))
 
     def test_a_pass_says_no_more_than_the_specification(self) -> None:
         self.keep()

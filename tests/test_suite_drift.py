@@ -302,7 +302,7 @@ class EachKind(DriftCase):
         cassette = Cassette("c", "q", "a", cwd=str(self.root), snapshot=Snapshot(files))
         kinds = {(kind, why) for kind, _, why in self.changes(cassette)}
         self.assertEqual(kinds, {("unknown", "outside the folder")})
-        self.assertEqual(self.count(cassette)[0], 0)
+        self.assertTrue(self.count(cassette)[1])
 
 
 class Secrets(DriftCase):

@@ -832,12 +832,12 @@ class RunsThatExplainThemselves(CliCase):
         self.keep()
         self.assertIsNone(self.answered("port 8080")[2]["changed_files"])
         write_tree(self.home, {"server/auth.py": "AUTH_PORT = 8181\n"})
-        status, out, run = self.answered("port 8080")
+        status, out, _ = self.answered("port 8080")
         note = "note: the folder has changed since the recording: 1 of 1 files; hermes cassette check shop\n"
         self.assertEqual((status, out.endswith("\n" + note)), (0, True), out)
-        self.assertEqual(run["changed_files"], {"changed": 1, "files": 1, "all": True, "in": ""})
         status, out, _ = self.answered("port 8080", "--json")
-        self.assertEqual((status, json.loads(out)["changed_files"]["changed"]), (0, 1))
+        counted = {"changed": 1, "files": 1, "all": True, "in": ""}
+        self.assertEqual((status, json.loads(out)["changed_files"]), (0, counted))
 
     def test_a_pass_says_no_more_than_the_specification(self) -> None:
         self.keep()

@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator
 
 from tests.support import REPO, FakeHost
 
-from . import material, suites
+from . import drift, material, suites
 from .measure import Curve, Goal, Maker, Row, curve, interleaved, row
 
 from session_cassettes.cassette_store import Cassette, Store
@@ -392,6 +392,13 @@ def fill(store: Store, number: int) -> Store:
     return store
 
 
+def checking(count: int) -> Found:
+    """What of a recording's files has changed."""
+    for measure in drift.ROWS:
+        with scratch() as folder:
+            yield from measure(count, folder)
+
+
 # --- memory ----------------------------------------------------------------------
 
 
@@ -445,6 +452,7 @@ GROUPS: dict[str, Callable[[int], Found]] = {
     "hit": exact_hit,
     "load": loading,
     "list": listing,
+    "check": checking,
     "memory": memory,
     "reports": reporting,
 }

@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the tests are a package of the repository
-from tests.bench import material  # noqa: E402
+from tests.bench import drift, material  # noqa: E402
 from tests.bench.core import ASKED, MEGABYTES, call_noop, scratch, settle  # noqa: E402
 from tests.bench.measure import Curve, Goal, Maker, Row, curve, interleaved, row  # noqa: E402
 from tests.lanes.differential import hermes_version, prepare  # noqa: E402
@@ -123,6 +123,14 @@ def _whole(taken: Any, number: int) -> None:
         raise RuntimeError(f"the snapshot has {len(taken.files)} of {number} files: {dict(taken.skipped)}")
 
 
+def checks(count: int, workspace: Path) -> Found:
+    """What has become of a recording's files, with Hermes's redaction."""
+    redact = hermes_redactor(forced=True)
+    if redact is None:
+        raise RuntimeError("this Hermes has no redaction")
+    yield from drift.beside_redaction(count, workspace, redact, hermes_version())
+
+
 # --- synthesized answers ------------------------------------------------------------------
 
 
@@ -217,7 +225,12 @@ def _search_curves(count: int, workspace: Path) -> Found:
 
 
 #: Name of a group to what measures it in this process.
-GROUPS: dict[str, Callable[[int, Path], Found]] = {"pass": pass_through, "snapshot": snapshots, "search": searches}
+GROUPS: dict[str, Callable[[int, Path], Found]] = {
+    "pass": pass_through,
+    "snapshot": snapshots,
+    "search": searches,
+    "check": checks,
+}
 
 
 def main() -> int:

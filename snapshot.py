@@ -1251,7 +1251,7 @@ def redacted(redact: Redactor, text: str, *paths: str) -> str:
 Mask = tuple[int, int, str]
 
 #: What Hermes puts for a secret, or for the middle of one.
-_MASK = r"«redacted[^»\n]*»|\*{3,}|\.\.\.|\[REDACTED PRIVATE KEY\]"
+MASK_SHAPES = r"«redacted[^»\n]*»|\*{3,}|\.\.\.|\[REDACTED PRIVATE KEY\]"
 _LABEL = "«redacted:(.+)…»"
 _KEY_BLOCK = r"-----BEGIN[A-Z ]*PRIVATE KEY-----[\s\S]*?-----END[A-Z ]*PRIVATE KEY-----"
 _KEY_MASK = "[REDACTED PRIVATE KEY]"
@@ -1376,7 +1376,7 @@ def _line_mask(old: str, new: str, flags: str) -> tuple[Mask, str] | None:
     """Return the mask of one line with what it hides, the whole line where there are several; None for anything else."""
     head = len(os.path.commonprefix([old, new]))
     tail = len(os.path.commonprefix([old[head:][::-1], new[head:][::-1]]))
-    for shape in re.finditer(_MASK, new):
+    for shape in re.finditer(MASK_SHAPES, new):
         if shape.start() <= head and len(new) - tail <= shape.end():
             value = old[shape.start() : len(old) - len(new) + shape.end()]
             kind = _mask_kind(shape, value)

@@ -10,6 +10,7 @@ what can be compared; what cannot be told is "unknown", never "same".
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from itertools import accumulate, zip_longest
@@ -17,6 +18,7 @@ from typing import Callable, Iterable, Iterator, Literal, Mapping, NamedTuple, S
 
 from ..cassette_store import Cassette, Snapshot, SnapshotFile
 from ..snapshot import (
+    MASK_SHAPES,
     SNAPSHOT_FILE_LIMIT,
     Folder,
     Redactor,
@@ -132,14 +134,12 @@ _BECAME = {
     SkipReason.HIDDEN: "hidden now, or a link to what is",
     SkipReason.SECRET_NAME: "a link to a file with a secret name now",
 }
-#: Without any of these nothing is hidden in a text of an older recording, which noted no masks.
-_MASK_SIGNS = ("«redacted", "***", "...", "[REDACTED")
 
 
 def _hides(kept: SnapshotFile) -> bool:
     """Whether the recording may have hidden something in a text."""
-    if kept.masks is None:
-        return any(sign in kept.text for sign in _MASK_SIGNS)
+    if kept.masks is None:  # an older recording, which noted none
+        return re.search(MASK_SHAPES, kept.text) is not None
     return any(end > start for start, end, _ in kept.masks)
 
 
@@ -157,8 +157,10 @@ def _compare(
             return "gone", "", ""
         became = _BECAME.get(now.reason)
         return ("changed", became, "") if became else ("unknown", now.reason, "")
+    if now.text == kept.text and now.size == kept.size:
+        return "same", "", ""
     if not _hides(kept):
-        return ("same" if now.text == kept.text else "changed"), "", ""
+        return "changed", "", ""
     fit = _fits(kept, now.text)
     untouched = (now.size, now.mtime) == (kept.size, kept.mtime)
     if fit is not False and (untouched or fit and now.size == kept.size):
@@ -198,7 +200,7 @@ def _fits(kept: SnapshotFile, text: str) -> bool | None:
 
 
 def _line_fits(old: str, new: str, start: int, end: int, kind: str) -> bool | None:
-    """Whether a line is the recorded one but for what its mask hides; None if the mask is for all of the line."""
+    """Whether a line is the recorded one but for what its masks hide; None where that is not certain."""
     if kind.startswith("lines"):  # a private key, which is masked in both
         return False
     label, letters, least = masked_values(kind)
@@ -209,7 +211,19 @@ def _line_fits(old: str, new: str, start: int, end: int, kind: str) -> bool | No
         return False
     if not hidden.startswith(label) or len(rest) < least or not set(rest) <= set(letters):
         return False
-    return None if kind.startswith("text") and not head and not tail else True
+    return True if head or tail or _pieces_fit(re.split(MASK_SHAPES, old), new) else None
+
+
+def _pieces_fit(pieces: Sequence[str], text: str) -> bool:
+    """Whether a text has these pieces in order, from its beginning to its end, and there is something in them."""
+    at, end = len(pieces[0]), len(text) - len(pieces[-1])
+    if not any(pieces) or not text.startswith(pieces[0]) or not text.endswith(pieces[-1]):
+        return False
+    for piece in pieces[1:-1]:
+        at = text.find(piece, at) + len(piece)
+        if at < len(piece):
+            return False
+    return at <= end
 
 
 # --- where two texts part ------------------------------------------------------------

@@ -365,6 +365,11 @@ class Secrets(DriftCase):
         why = "this Hermes masks it otherwise"
         self.assertEqual(self.changes(cassette, how=masked_otherwise, version="0.23.0"), [("unknown", "two.txt", why)])
 
+    def test_such_a_line_is_the_same_where_all_between_its_secrets_is(self) -> None:
+        cassette = self.record({"two.txt": f"a = {TOKEN}, b = {TOKEN}, port = 8080\n"})
+        self.touch()
+        self.assertEqual(self.changes(cassette, how=masked_otherwise, version="0.23.0"), [])
+
     def test_lines_behind_a_private_key_are_counted_in_the_file_itself(self) -> None:
         cassette = self.record()
         self.rewrite("key.txt", "8080", "8181")

@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator
 
 from tests.support import REPO, FakeHost
 
-from . import drift, material, suites
+from . import material, suites, world
 from .measure import Curve, Goal, Maker, Row, curve, interleaved, row
 
 from session_cassettes.cassette_store import Cassette, Store
@@ -394,7 +394,7 @@ def fill(store: Store, number: int) -> Store:
 
 def checking(count: int) -> Found:
     """What of a recording's files has changed."""
-    for measure in drift.ROWS:
+    for measure in world.ROWS:
         with scratch() as folder:
             yield from measure(count, folder)
 

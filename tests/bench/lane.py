@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the tests are a package of the repository
-from tests.bench import drift, material  # noqa: E402
+from tests.bench import material, world  # noqa: E402
 from tests.bench.core import ASKED, MEGABYTES, call_noop, scratch, settle  # noqa: E402
 from tests.bench.measure import Curve, Goal, Maker, Row, curve, interleaved, row  # noqa: E402
 from tests.lanes.differential import hermes_version, prepare  # noqa: E402
@@ -128,7 +128,7 @@ def checks(count: int, workspace: Path) -> Found:
     redact = hermes_redactor(forced=True)
     if redact is None:
         raise RuntimeError("this Hermes has no redaction")
-    yield from drift.beside_redaction(count, workspace, redact, hermes_version())
+    yield from world.beside_redaction(count, workspace, redact, hermes_version())
 
 
 # --- synthesized answers ------------------------------------------------------------------

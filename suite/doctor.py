@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
-from ..cassette_store import CassetteError, Store
+from ..cassette_store import CassetteError, Store, hermes_release
 from ..hooks import Plugin, hermes_config, hook_words, refuse_foreign_runtime, refuse_isolation, yolo_set
 from ..snapshot import hermes_redactor
 
@@ -41,9 +41,28 @@ def examine_hermes(plugin: Plugin, before: str) -> Findings:
     told.append(f"plugins    run {'in a process of their own' if isolated else 'where the tools are'}; {hook_words()}")
     redaction = "available" if hermes_redactor() is not None else "missing: recordings keep no snapshot"
     told.append(f"redaction  {redaction}")
+    told.append(f"reviews    {_told_reviews(hermes_config(), plugin.facts.hermes)}")
     if yolo_set(os.environ):
         told.append("approvals  HERMES_YOLO_MODE is set here; a replay's session goes without it")
     return told, [fault for fault in (foreign, isolated) if fault]
+
+
+#: Steps of a turn after which Hermes looks back on it, unless its configuration says otherwise.
+_REVIEWED = 10
+
+
+def _told_reviews(config: Mapping[str, Any], version: str) -> str:
+    """Say when Hermes looks back on a turn by itself, in the background: what that costs is no part of a run's turn."""
+    skills, auxiliary = config.get("skills"), config.get("auxiliary")
+    try:
+        steps = int(skills.get("creation_nudge_interval", _REVIEWED)) if isinstance(skills, Mapping) else _REVIEWED
+    except (TypeError, ValueError):  # what Hermes does with it
+        steps = _REVIEWED
+    review = auxiliary.get("background_review") if isinstance(auxiliary, Mapping) else None
+    enabled = review.get("enabled", True) if isinstance(review, Mapping) else True
+    if steps <= 0 or enabled is False and (hermes_release(version) or (0, 0)) >= (0, 20):
+        return "Hermes looks back on no turn by itself"
+    return f"after a turn of {steps} steps or more Hermes asks the model again; after a replay no tool of that runs"
 
 
 def examine_store(store: Store, unwritable: str, age: Callable[[], str]) -> Findings:

@@ -92,6 +92,7 @@ __all__ = [
     "hermes_version",
     "hook_words",
     "hosting_signs",
+    "in_git",
     "lineage",
     "make_cassette",
     "own_launcher",

@@ -14,7 +14,7 @@ import re
 import stat
 import time
 from itertools import accumulate, zip_longest
-from typing import Callable, Iterable, Iterator, Literal, Mapping, NamedTuple, Sequence
+from typing import Callable, Container, Iterable, Iterator, Literal, Mapping, NamedTuple, Sequence
 
 from ..cassette_store import Cassette, Snapshot, SnapshotFile
 from ..snapshot import (
@@ -31,6 +31,7 @@ from ..snapshot import (
     redacted,
     without_keys,
 )
+from .beside import NAMES_LOOKED_AT, new_files, recorded_names
 
 __all__ = ["Change", "Drift", "FileNow", "Redaction", "compare_files", "count_changed", "read_again"]
 
@@ -291,6 +292,7 @@ def compare_files(cassette: Cassette, workspace: Workspace, redaction: Redaction
             changes.append(Change(path, found, why))
     changes += _links_now(snapshot, workspace)
     changes += _skipped_now(snapshot, workspace)
+    changes += _beside(snapshot, workspace, {change.path for change in changes})
     shown = {path: text for path, text in texts.items() if text}
     return Drift(len(snapshot.files), tuple(sorted(changes)), shown)
 
@@ -307,6 +309,18 @@ def _links_now(snapshot: Snapshot, workspace: Workspace) -> Iterator[Change]:
             yield Change(name, "gone", "it was a link")
         elif workspace.fold(real) != workspace.fold(os.path.join(root, *target.split("/"))):
             yield Change(name, "changed", f"no link to {target} any more")
+
+
+def _beside(snapshot: Snapshot, workspace: Workspace, told: Container[str]) -> Iterator[Change]:
+    """Tell the new files beside those of a recording of the whole folder."""
+    recorded = recorded_names(snapshot)
+    if recorded is None:
+        return
+    known, closed = ({workspace.fold(path) for path in paths} for paths in recorded)
+    found, whole = new_files(known, closed, workspace)
+    yield from (Change(path, "new") for path in found if path not in told)
+    if not whole:
+        yield Change(".", "unknown", f"more than {NAMES_LOOKED_AT:,} names: not all were looked at")
 
 
 #: Why a recording kept nothing of a file although it had looked into it.

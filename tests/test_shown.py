@@ -114,6 +114,9 @@ class Commands(CliCase):
     def test_list_show_and_pin(self) -> None:
         for words, lines in (
             (("list",), ()),
+            (("check",), ()),
+            (("check", "shop", "--in", str(self.home)), ()),
+            (("check", NASTY), ()),
             (("show", "shop"), ("pins (2):",)),
             (("show", "shop", "--full"), ("pins (2):",)),
             (("pin", "shop", NASTY_PIN + "2"), ()),

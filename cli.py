@@ -521,8 +521,9 @@ def _told_run(run: Mapping[str, Any], full: bool, screen: Screen) -> str:
 
 def _check(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     from .suite.check import Means, check
+    from .suite.inputs import went_in
 
-    return check(Means(_work_folder, ripgrep_major, _tried_regexes), plugin, options, screen)
+    return check(Means(_work_folder, ripgrep_major, _tried_regexes, went_in), plugin, options, screen)
 
 
 # run

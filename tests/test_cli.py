@@ -896,7 +896,9 @@ class Sessions(CliCase):
         self.assertEqual({c.name for c in cli.SESSION_COMMANDS}, {"record", "stop", "status", "pin", "list", "ping"})
         names = [command.name for command in cli.SHELL_COMMANDS]
         self.assertEqual(len(names), len(set(names)))
-        self.assertLessEqual({"record", "pin", "run", "list", "show", "rm", "rename"}, set(names))  # the specification's
+        self.assertLessEqual(
+            {"record", "pin", "run", "list", "show", "rm", "rename"}, set(names)
+        )  # the specification's
 
     def test_record_without_a_query_prints_the_steps(self) -> None:
         status, out, _ = self.run_command("record", "shop")

@@ -72,10 +72,9 @@ def run(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
         return _suites(one, other, options.cassette_json, screen)
     if isinstance(one, _One) and isinstance(other, _One):
         return _two(one, other, options.cassette_json, screen)
-    kinds = " and ".join(
-        f"{word!r} is a {'suite' * isinstance(side, _Suite)} run" for word, side in zip(words, (one, other))
-    )
-    raise CassetteError(f"{kinds.replace('a  run', 'a single run')}: compare two of one kind")
+    kinds = ("a suite run" if isinstance(side, _Suite) else "a single run" for side in (one, other))
+    told = " and ".join(f"{word!r} is {kind}" for word, kind in zip(words, kinds))
+    raise CassetteError(f"{told}: compare two of one kind")
 
 
 # --- what is compared -------------------------------------------------------------------

@@ -92,6 +92,14 @@ class Falls(unittest.TestCase):
         self.assertEqual(fall.changed, ("Hermes",))
         self.assertAlmostEqual(fall.chance, 2 / 70)
 
+    def test_the_chance_of_a_fall_is_that_at_any_of_the_places_that_were_looked_at(self) -> None:
+        good = [run(day) for day in (1, 1, 1, 1, 2, 2, 2, 2)]
+        bad = [run(3, "FAIL") for _ in range(4)]
+        others = [run(day, model="n") for day in (1, 2, 3, 4)]
+        for runs, places in ((good[:4] + bad, 1), (good + bad, 2), (good + bad + others, 5)):
+            (fall,) = history.falls(rows(*runs))
+            self.assertAlmostEqual(fall.adjusted, 2 / 70 * places)
+
     def test_what_did_not_fall_or_came_back_has_no_fall(self) -> None:
         for results in (("PASS", "PASS"), ("FAIL", "PASS"), ("PASS", "FAIL", "PASS"), ("FAIL", "FAIL"), ("PASS",)):
             with self.subTest(results=results):

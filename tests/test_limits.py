@@ -13,7 +13,7 @@ import sys
 import time
 import tracemalloc
 import unittest
-from typing import Any
+from typing import Any, Callable
 from unittest import mock
 
 from tests.support import load_plugin
@@ -22,6 +22,16 @@ from tests.test_cli import CliCase
 load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
 from session_cassettes.cassette_store import Call, CassetteError, Snapshot, SnapshotFile, dump_cassette, to_json  # noqa: E402
+
+
+def least(work: Callable[[], object]) -> float:
+    """The processor time that some work takes, in seconds: the least of three, since machines are noisy."""
+    spent = []
+    for _ in range(3):
+        before = time.process_time()
+        work()
+        spent.append(time.process_time() - before)
+    return min(spent)
 
 
 class Requests(CliCase):
@@ -131,9 +141,9 @@ class Listing(CliCase):
                 peak = tracemalloc.get_traced_memory()[1]
                 tracemalloc.stop()
                 self.assertLess(peak, 50 * 2**20)
-                before = time.process_time()
-                self.summed()
-                self.assertLess(time.process_time() - before, 0.25)  # 0.03 s on an idle machine
+                self.assertLess(
+                    least(self.summed), 0.5
+                )  # 0.03 s on an idle machine, and to decode it all takes over 1 s
                 status, out, err = self.run_command("list")
                 self.assertEqual((status, err), (0, ""))
                 self.assertLess(len(out), 8_000)
@@ -200,9 +210,8 @@ class Listing(CliCase):
         for data in (b"[" * 10_000_000, b'{"result": "FAIL", "x": [' + b"[]," * 10_000_000 + b"1]}", b"", b"[]"):
             with self.subTest(data=data[:20]):
                 path.write_bytes(data)
-                before = time.process_time()
                 self.assertEqual((self.store.last_result("odd") or {}).get("result"), "PASS")
-                self.assertLess(time.process_time() - before, 0.25)
+                self.assertLess(least(lambda: self.store.last_result("odd")), 0.5)
 
 
 class Doctor(CliCase):

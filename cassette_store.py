@@ -22,7 +22,6 @@ import secrets
 import shutil
 import stat
 import time
-import unicodedata
 from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
@@ -71,11 +70,6 @@ def shown(text: object, limit: int = 0) -> str:
     if limit and len(told) > limit:
         told = told[: limit - 3] + "..."
     return told if told.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in told)
-
-
-def shown_lines(text: str) -> list[str]:
-    """The lines of a text that keeps its line ends on the screen, each as `shown` writes it; tabs become blanks."""
-    return [shown(line.expandtabs()) for line in text.replace("\r\n", "\n").split("\n")]
 
 
 class CassetteError(Exception):
@@ -147,6 +141,23 @@ class SnapshotFile(NamedTuple):
     masks: tuple[tuple[int, int, str], ...] | None = None
 
 
+class Name(NamedTuple):
+    """A name in the workspace, whether its text is kept or not."""
+
+    kind: Literal["file", "folder", "link", "other"]
+    size: int = 0  #: of a file, in bytes
+    mtime: float = 0.0  #: in seconds since the epoch
+    hidden: bool = False
+    ignored: bool = False  #: as a `SnapshotFile` is
+    inside: int | None = None  #: of a folder whose names are not listed: how many names are below it
+
+
+_NOTHING = ("", *Name._field_defaults.values())
+_NAME_TYPES, _NAME_KINDS = (str, int, float, bool, bool), get_args(Name.__annotations__["kind"])
+#: Names that a snapshot keeps at most; of a larger workspace it keeps none.
+NAMES_LIMIT = 20_000
+
+
 class Snapshot(NamedTuple):
     """The workspace files a recording keeps, by path relative to its root.
 
@@ -154,13 +165,17 @@ class Snapshot(NamedTuple):
     counts what was left out, by reason; `skipped_paths` names those whose
     absence a replay must be able to explain (path to reason).  `links` says
     which names, met on the way to a file, are links, and to what: a path that
-    has no link in it.
+    has no link in it.  `names` has every file and folder of the workspace, but
+    for what is below a folder with `inside`; None when that is not known.
+    `whole` says that the texts of the whole workspace were to be kept.
     """
 
     files: Mapping[str, SnapshotFile] = MappingProxyType({})
     skipped: Mapping[str, int] = MappingProxyType({})
     skipped_paths: Mapping[str, str] = MappingProxyType({})
     links: Mapping[str, str] = MappingProxyType({})
+    names: Mapping[str, Name] | None = None
+    whole: bool = False
 
 
 class Cassette(NamedTuple):
@@ -200,6 +215,8 @@ class Summary(NamedTuple):
     pins: tuple[str, ...] | None
     warnings: tuple[str, ...]
     recorded_at: str = ""
+    names: int | None = None  #: how many names are kept; None also where none are
+    whole: bool = False
 
 
 #: What an arm waits for.
@@ -326,43 +343,6 @@ class Ledger(NamedTuple):
     before: tuple[str, ...] = ()
 
 
-class Child(NamedTuple):
-    """How the child process of a run ended, as its parent saw it."""
-
-    code: int | None  #: exit status; None when it never started
-    timed_out: bool = False
-    session: str = ""  #: the id it printed, or ""
-    printed: str = ""  #: its standard output
-    complaint: str = ""  #: the last line that it printed, for the person to read
-
-
-class PinResult(NamedTuple):
-    """Whether an answer holds a pin, and how."""
-
-    pin: str
-    ok: bool
-    as_rendered: bool = False  #: held only by the answer as a person reads it (see `rendering`)
-    nearest: str = ""  #: what in the answer comes nearest to a pin that it lacks, or ""
-
-
-class Verdict(NamedTuple):
-    """The result of a run and everything it rests on."""
-
-    result: str  #: PASS, FAIL, DIVERGED or INVALID
-    reasons: tuple[str, ...]  #: why INVALID; empty otherwise
-    pins: tuple[PinResult, ...]
-    path: str
-    misses: tuple[Answered, ...]
-
-    @property
-    def exit_code(self) -> int:
-        return EXIT_CODES[self.result]
-
-
-#: Exit status of `hermes cassette run` for each result; 2 is an error.
-EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
-
-
 # --- pins ------------------------------------------------------------------
 
 
@@ -370,21 +350,8 @@ EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
 _PIN_LIMIT = 10_000
 
 
-def check_pin(text: str) -> str:
-    """Return a new pin as it is kept, or refuse it.
-
-    What stands after `re:` is not compiled here: even that can take for ever,
-    so `cli` does it where it can be stopped.
-
-    :raises CassetteError: if it is empty, more than a line, too long, or no UTF-8.
-    """
-    pin = _kept_pin(text)
-    if has_surrogate(pin):
-        raise CassetteError("a pin is UTF-8 text, which this is not: type it in a UTF-8 terminal")
-    return pin
-
-
-def _kept_pin(text: str) -> str:
+def kept_pin(text: str) -> str:
+    """Return a pin as it is kept.  :raises CassetteError: if it is empty, more than a line, or too long."""
     pin = text.strip()
     if not pin.removeprefix("re:"):
         raise CassetteError("a pin cannot be empty: name a fact that the answer must contain")
@@ -393,21 +360,6 @@ def _kept_pin(text: str) -> str:
     if len(pin) > _PIN_LIMIT:
         raise CassetteError(f"a pin has at most {_PIN_LIMIT:,} characters, and this has {len(pin):,}: name less")
     return pin
-
-
-def pin_holds(pin: str, answer: str) -> bool:
-    r"""Say whether an answer holds a pin that is plain text; `re:` pins are `cli`'s, which can stop them.
-
-    Case is ignored as Unicode folds it (`ß` is `ss`; `İ` is `i` with a dot
-    above, so not a plain `i`), `\` equals `/`, and what looks the same is the
-    same, composed (NFC) or not (NFD).
-    """
-    return _folded(pin) in _folded(answer)
-
-
-def _folded(text: str) -> str:
-    folded = unicodedata.normalize("NFD", text).casefold()
-    return unicodedata.normalize("NFC", folded).replace("\\", "/")
 
 
 # --- JSON, read strictly -----------------------------------------------------
@@ -679,10 +631,11 @@ def dump_cassette(cassette: Cassette) -> bytes:
 
     :raises CassetteError: if a value is none that JSON can hold.
     """
-    calls, files = len(cassette.calls), len(cassette.snapshot.files)
-    large = _large_lines(cassette)
-    counts = {"calls": calls, "files": files, "seal": _seal(calls, files, [large])}
-    return b"{\n%s,\n%s" % (_small_lines(cassette, counts), large)
+    large, snapshot = _large_lines(cassette), cassette.snapshot
+    counts: dict[str, Any] = {"calls": len(cassette.calls), "files": len(snapshot.files)}
+    if snapshot.names is not None or snapshot.whole:  # older versions know no other counts
+        counts |= {"names": None if snapshot.names is None else len(snapshot.names), "whole": snapshot.whole}
+    return b"{\n%s,\n%s" % (_small_lines(cassette, {**counts, "seal": _seal(counts, [large])}), large)
 
 
 def _small_lines(cassette: Cassette, counts: Mapping[str, Any]) -> bytes:
@@ -716,17 +669,31 @@ def _large_lines(cassette: Cassette) -> bytes:
             path: {name: one for name, one in file._asdict().items() if one is not None}
             for path, file in cassette.snapshot.files.items()
         },
+        **(
+            {}
+            if cassette.snapshot.names is None
+            else {"names": {path: _name_list(one) for path, one in cassette.snapshot.names.items()}}
+        ),
+        **({"whole": True} if cassette.snapshot.whole else {}),
     }
     return b"%s\n}\n" % _lines(cassette.name, calls=calls, snapshot=snapshot)
+
+
+def _name_list(name: Name) -> list[Any]:
+    """A name's fields up to the last one that says anything."""
+    made = list(name)
+    while len(made) > 1 and made[-1] == _NOTHING[len(made) - 1]:
+        made.pop()
+    return made
 
 
 def _lines(name: str, /, **fields: Any) -> bytes:
     return b",\n".join(b'"%s": %s' % (key.encode(), _encode(value, repr(name), key)) for key, value in fields.items())
 
 
-def _seal(calls: int, files: int, large: Iterable[bytes]) -> str:
+def _seal(counts: Mapping[str, Any], large: Iterable[bytes]) -> str:
     """Tie the counts to the lines they count: a checksum, no protection against intent."""
-    found = binascii.crc32(b"%d %d" % (calls, files))
+    found = binascii.crc32(" ".join(map(str, counts.values())).encode())
     for piece in large:
         found = binascii.crc32(piece, found)
     return f"{found:08x}"
@@ -813,12 +780,15 @@ def _sum_up(file: IO[bytes], name: str, path: str) -> Summary:
             small = _parse_small(fields)
             counts = Fields(fields.get("counts", dict), path, "counts")
             sealed = counts.get("calls", int), counts.get("files", int), counts.get("seal", str)
+            names, whole = counts.get("names", (int, type(None)), None), counts.get("whole", bool, False)
+            told = {name: value for name, value in counts.value.items() if name != "seal"}
     except CassetteError:
         pass  # whoever parses the whole file learns what is wrong
     if small is not None and sealed is not None and size <= _SEALED:
         calls, files, seal = sealed
-        if seal == _seal(calls, files, itertools.chain([head[start:]], iter(lambda: file.read(2**20), b""))):
-            return Summary(small["name"], calls, files, small["pins"], small["warnings"], small["recorded_at"])
+        if seal == _seal(told, itertools.chain([head[start:]], iter(lambda: file.read(2**20), b""))):
+            at = small["recorded_at"]
+            return Summary(small["name"], calls, files, small["pins"], small["warnings"], at, names, whole)
     if size <= _EDITED:
         file.seek(0)
         data = file.read(_EDITED)
@@ -864,6 +834,8 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
         size = one.get("size", int, len(text))
         if size < 0:
             raise one.bad("size", "is negative")
+        if _climbs(path):
+            raise one.bad("", "is no path below the workspace")
         masks = _parse_masks(one, len(text)) if "masks" in value else None
         files[path] = SnapshotFile(text, size, one.number("mtime", 0), one.get("ignored", bool, False), masks)
     counts = Fields(snapshot.get("skipped", dict, {}), fields.file, "snapshot.skipped")
@@ -874,7 +846,46 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
         {reason: counts.get(reason, int) for reason in counts.value},
         {path: paths.get(path, str) for path in paths.value},
         {path: links.get(path, str) for path in links.value},
+        _parse_names(snapshot) if "names" in snapshot.value else None,
+        snapshot.get("whole", bool, False),
     )
+
+
+def _climbs(path: str) -> bool:
+    """Whether a path is none that leads from the workspace down."""
+    return not {"", ".", ".."}.isdisjoint(path.split("/"))
+
+
+def _parse_names(snapshot: Fields) -> dict[str, Name]:
+    found: dict[str, Any] = snapshot.get("names", dict)
+    if len(found) > NAMES_LIMIT:
+        raise snapshot.bad("names", f"has {len(found):,} entries, over {NAMES_LIMIT:,}")
+    lists = {path: value if type(value) is list and len(value) < 7 else [] for path, value in found.items()}
+    names = {path: Name(*(value or [None])) for path, value in lists.items()}  # type: ignore[arg-type]
+    if fault := _name_fault(names):
+        raise Fields({}, snapshot.file, "snapshot.names", fault[0]).bad("", fault[1])
+    return names
+
+
+def _name_fault(names: Mapping[str, Name]) -> tuple[str, str] | None:
+    """The first path at which names are not such as a workspace has, and what is wrong there."""
+    for path, name in names.items():
+        if (
+            type(name) is not Name
+            or (*map(type, name[:5]),) != _NAME_TYPES
+            or name[0] not in _NAME_KINDS
+            or name[1] < 0
+        ):
+            return path, "should be a list of kind, size, time and marks"
+        if name[5] is not None and (type(name[5]) is not int or name[5] < 0 or name[0] != "folder"):
+            return path, "should be a list of kind, size, time and marks"
+        if _climbs(path):
+            return path, "is no path below the workspace"
+    for path in {path.rpartition("/")[0]: path for path in names if "/" in path}.values():
+        above = names.get(path.rpartition("/")[0])
+        if above is None or above.kind != "folder" or above.inside is not None:
+            return path, "lies in no folder whose names are listed"
+    return None
 
 
 def _parse_masks(file: Fields, length: int) -> tuple[tuple[int, int, str], ...]:
@@ -896,7 +907,7 @@ def _parse_pins(fields: Fields) -> tuple[str, ...]:
     pins = []
     for index, pin in enumerate(fields.texts("pins")):
         try:
-            pins.append(_kept_pin(pin))
+            pins.append(kept_pin(pin))
         except CassetteError as error:
             where = f"pins[{index}]"
             raise CassetteError(
@@ -1647,9 +1658,12 @@ def _is_plain(calls: Sequence[Call], snapshot: Snapshot) -> bool:
             return False
         if file.masks not in (None, ()):  # rare: to parse them costs nothing
             return False
+    names = snapshot.names or {}
+    if any(map(_climbs, snapshot.files)) or len(names) > NAMES_LIMIT or _name_fault(names):
+        return False
     counts, reasons, links = dict(snapshot.skipped), dict(snapshot.skipped_paths), dict(snapshot.links)
     return (
-        is_plain_json([dict.fromkeys(snapshot.files), counts, reasons, links])
+        is_plain_json([dict.fromkeys(snapshot.files), counts, reasons, links, dict.fromkeys(names)])
         and all(type(count) is int for count in counts.values())
         and all(type(text) is str for text in (*reasons.values(), *links.values()))
     )
@@ -1657,7 +1671,9 @@ def _is_plain(calls: Sequence[Call], snapshot: Snapshot) -> bool:
 
 def _summed(cassette: Cassette) -> Summary:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
-    return Summary(cassette.name, calls, files, cassette.pins, cassette.warnings, cassette.recorded_at)
+    names, told = cassette.snapshot.names, (cassette.pins, cassette.warnings, cassette.recorded_at)
+    counted = None if names is None else len(names)
+    return Summary(cassette.name, calls, files, *told, counted, cassette.snapshot.whole)
 
 
 def _unreadable(path: Path, error: OSError) -> CassetteError:

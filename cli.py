@@ -28,27 +28,21 @@ from .cassette_store import (
     Arm,
     Cassette,
     CassetteError,
-    Child,
     Claim,
     FileLock,
     Hosting,
     Kind,
     Ledger,
-    PinResult,
     RecordingState,
     Store,
-    Verdict,
     check_name,
-    check_pin,
     hermes_release,
     parse_arm,
     parse_cassette,
     parse_claim,
     parse_ledger,
     parse_state,
-    pin_holds,
     shown,
-    shown_lines,
     to_json,
     write_atomically,
 )
@@ -90,14 +84,16 @@ from .suite.door import (
     compact,
     quote,
     seconds,
+    shown_lines,
     write_all,
 )
 from .suite import arguments
 from .suite.ages import told_age
 from .suite.doctor import examine_hermes, examine_store, tried
+from .suite.pins import check_pin, pin_holds
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
-from .middleware import Beyond, because, doubts, exit_words, grade, other_model
+from .middleware import Beyond, Child, PinResult, Verdict, because, doubts, exit_words, grade, other_model
 
 if TYPE_CHECKING:
     from .suite import many

@@ -31,14 +31,11 @@ from .cassette_store import (
     Arm,
     Call,
     Cassette,
-    Child,
     Claim,
     Facts,
     Ledger,
-    PinResult,
     Recorder,
     Snapshot,
-    Verdict,
     hermes_release,
     plain_copy,
     shown,
@@ -1289,6 +1286,43 @@ class Bindings:
 
 
 # --- grading: what a replay is worth ----------------------------------------------------
+
+
+class Child(NamedTuple):
+    """How the child process of a run ended, as its parent saw it."""
+
+    code: int | None  #: exit status; None when it never started
+    timed_out: bool = False
+    session: str = ""  #: the id it printed, or ""
+    printed: str = ""  #: its standard output
+    complaint: str = ""  #: the last line that it printed, for the person to read
+
+
+class PinResult(NamedTuple):
+    """Whether an answer holds a pin, and how."""
+
+    pin: str
+    ok: bool
+    as_rendered: bool = False  #: held only by the answer as a person reads it (see `rendering`)
+    nearest: str = ""  #: what in the answer comes nearest to a pin that it lacks, or ""
+
+
+class Verdict(NamedTuple):
+    """The result of a run and everything it rests on."""
+
+    result: str  #: PASS, FAIL, DIVERGED or INVALID
+    reasons: tuple[str, ...]  #: why INVALID; empty otherwise
+    pins: tuple[PinResult, ...]
+    path: str
+    misses: tuple[Answered, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.result]
+
+
+#: Exit status of `hermes cassette run` for each result; 2 is an error.
+EXIT_CODES = {"PASS": 0, "FAIL": 1, "DIVERGED": 3, "INVALID": 4}
 
 
 def grade(pins: Sequence[PinResult], recorded: int, ledger: Ledger | None, reasons: Sequence[str]) -> Verdict:

@@ -12,7 +12,7 @@ import shutil
 import textwrap
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Protocol, Sequence
 
-from ..cassette_store import shown, shown_lines
+from ..cassette_store import shown
 from ..hooks import Plugin
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "compact",
     "quote",
     "seconds",
+    "shown_lines",
     "write_all",
 ]
 
@@ -182,6 +183,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 # --- what is told ------------------------------------------------------------------------
 
 _COLOURS = {"PASS": "green", "FAIL": "red", "DIVERGED": "yellow", "INVALID": "red", "broken": "red"}
+
+
+def shown_lines(text: str) -> list[str]:
+    """The lines of a text that keeps its line ends on the screen, each as `shown` writes it; tabs become blanks."""
+    return [shown(line.expandtabs()) for line in text.replace("\r\n", "\n").split("\n")]
 
 
 def coloured(text: str, result: str, screen: Screen) -> str:

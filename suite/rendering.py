@@ -14,7 +14,7 @@ import re
 import unicodedata
 from typing import Callable
 
-from ..cassette_store import pin_holds
+from .pins import pin_holds
 
 __all__ = ["nearest", "pin_holds_rendered", "rendered"]
 

@@ -22,18 +22,16 @@ from session_cassettes.cassette_store import (
     Call,
     Cassette,
     CassetteError,
-    Child,
     Claim,
     Recorder,
     Ledger,
-    PinResult,
     Snapshot,
     SnapshotFile,
     Store,
     to_json,
     write_atomically,
 )
-from session_cassettes.middleware import grade
+from session_cassettes.middleware import Child, PinResult, grade
 
 QUESTION = "Where is the auth handler?"
 HIT = Answered("read_file", {}, "hit", recorded=1)

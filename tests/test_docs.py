@@ -52,7 +52,7 @@ class Commands(unittest.TestCase):
                     self.assertEqual(documented(page, start), known)
 
     def test_exit_codes_are_those_of_the_verdicts(self) -> None:
-        for result, code in cassette_store.EXIT_CODES.items():
+        for result, code in middleware.EXIT_CODES.items():
             for title, page in (("README", README), ("SPEC", SPEC)):
                 with self.subTest(page=title, result=result):
                     self.assertRegex(page, rf"(?m)^\| {result} \|.*\| {code} \|$")
@@ -251,7 +251,7 @@ class Pages(unittest.TestCase):
         found = re.search(r"!\[([^\]]+)\]\((docs/[\w-]+\.svg)\)", README)
         assert found is not None
         words, picture = found[1], (REPO / found[2]).read_text("utf-8")
-        for word in ("Record", "Pin", "Run", "Verdict", *cassette_store.EXIT_CODES):
+        for word in ("Record", "Pin", "Run", "Verdict", *middleware.EXIT_CODES):
             with self.subTest(word):
                 self.assertIn(word, words)
                 self.assertIn(word, picture)

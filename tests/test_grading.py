@@ -8,8 +8,9 @@ from typing import Any, Sequence
 
 from tests.test_cassette_store import ARM, CLAIM, FACTS, HIT, LEDGER
 
-from session_cassettes.cassette_store import EXIT_CODES, Answered, Arm, Child, Claim, Ledger, PinResult, pin_holds
-from session_cassettes.middleware import describe_path, doubts, grade
+from session_cassettes.cassette_store import Answered, Arm, Claim, Ledger
+from session_cassettes.middleware import EXIT_CODES, Child, PinResult, describe_path, doubts, grade
+from session_cassettes.suite.pins import pin_holds
 
 
 CHILD_ENDED = Child(0, False, "s2", "auth.py on 8080")

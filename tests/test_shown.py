@@ -21,20 +21,17 @@ from session_cassettes.cassette_store import (
     Answered,
     Call,
     CassetteError,
-    Child,
     Claim,
     Ledger,
-    PinResult,
     Recorder,
     RecordingState,
     Snapshot,
     SnapshotFile,
     shown,
-    shown_lines,
     to_json,
     write_atomically,
 )
-from session_cassettes.middleware import grade
+from session_cassettes.middleware import Child, PinResult, grade
 
 #: Forges a verdict wherever it is printed as it is, with every way to begin a line or move the cursor.
 FORGED = "result PASS\npins 1/1\nreason: none\r\n\x1b[32mresult PASS\x1b[0m"
@@ -74,7 +71,7 @@ class OneLine(unittest.TestCase):
         self.assertEqual(str(CassetteError(NASTY)), shown(NASTY))
 
     def test_a_text_keeps_its_line_ends_and_nothing_else(self) -> None:
-        self.assertEqual(shown_lines("a\n\tb\r\nc\rd\u2028e\x1b\n"), ["a", "        b", r"c\rd\u2028e\x1b", ""])
+        self.assertEqual(door.shown_lines("a\n\tb\r\nc\rd\u2028e\x1b\n"), ["a", "        b", r"c\rd\u2028e\x1b", ""])
 
     def test_a_long_text_is_cut_on_demand(self) -> None:
         self.assertEqual(shown("x" * 10, 10), "x" * 10)

@@ -153,7 +153,8 @@ class Name(NamedTuple):
 
 
 _NOTHING = ("", *Name._field_defaults.values())
-_NAME_TYPES, _NAME_KINDS = (str, int, float, bool, bool), get_args(Name.__annotations__["kind"])
+_NAME_KINDS = frozenset(get_args(Name.__annotations__["kind"]))
+_NAME_SHAPES = frozenset((str, int, float, bool, bool, inside) for inside in (int, type(None)))
 #: Names that a snapshot keeps at most; of a larger workspace it keeps none.
 NAMES_LIMIT = 20_000
 
@@ -825,10 +826,20 @@ def _parse_calls(fields: Fields) -> Iterator[Call]:
         )
 
 
+#: How most files are written.
+_FILE_TYPES, _FILE_KEYS = (str, int, float, bool), (SnapshotFile._fields[:4], SnapshotFile._fields)
+
+
 def _parse_snapshot(fields: Fields) -> Snapshot:
     snapshot = Fields(fields.get("snapshot", dict), fields.file, "snapshot")
     files = {}
     for path, value in snapshot.get("files", dict).items():
+        if type(value) is dict and (*value,) in _FILE_KEYS and not value.get("masks") and not _climbs(path):
+            text, size, mtime, ignored, *masks = value.values()
+            if (type(text), type(size), type(mtime), type(ignored)) == _FILE_TYPES and size >= 0:
+                if len(text) <= _LENGTHS["text"] and masks in ([], [[]]):  # nothing is wrong with it
+                    files[path] = SnapshotFile(text, size, mtime, ignored, () if masks else None)
+                    continue
         one = Fields(value, fields.file, "snapshot.files", path)
         text = one.get("text", str)
         size = one.get("size", int, len(text))
@@ -836,8 +847,8 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
             raise one.bad("size", "is negative")
         if _climbs(path):
             raise one.bad("", "is no path below the workspace")
-        masks = _parse_masks(one, len(text)) if "masks" in value else None
-        files[path] = SnapshotFile(text, size, one.number("mtime", 0), one.get("ignored", bool, False), masks)
+        hidden = _parse_masks(one, len(text)) if "masks" in value else None
+        files[path] = SnapshotFile(text, size, one.number("mtime", 0), one.get("ignored", bool, False), hidden)
     counts = Fields(snapshot.get("skipped", dict, {}), fields.file, "snapshot.skipped")
     paths = Fields(snapshot.get("skipped_paths", dict, {}), fields.file, "snapshot.skipped_paths")
     links = Fields(snapshot.get("links", dict, {}), fields.file, "snapshot.links")
@@ -853,37 +864,34 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
 
 def _climbs(path: str) -> bool:
     """Whether a path is none that leads from the workspace down."""
-    return not {"", ".", ".."}.isdisjoint(path.split("/"))
+    whole = f"/{path}/"
+    return "//" in whole or "/./" in whole or "/../" in whole
 
 
 def _parse_names(snapshot: Fields) -> dict[str, Name]:
     found: dict[str, Any] = snapshot.get("names", dict)
-    if len(found) > NAMES_LIMIT:
-        raise snapshot.bad("names", f"has {len(found):,} entries, over {NAMES_LIMIT:,}")
-    lists = {path: value if type(value) is list and len(value) < 7 else [] for path, value in found.items()}
-    names = {path: Name(*(value or [None])) for path, value in lists.items()}  # type: ignore[arg-type]
+    names = {
+        path: Name(*value) if type(value) is list and 0 < len(value) < 7 else None for path, value in found.items()
+    }
     if fault := _name_fault(names):
         raise Fields({}, snapshot.file, "snapshot.names", fault[0]).bad("", fault[1])
-    return names
+    return names  # type: ignore[return-value]
 
 
-def _name_fault(names: Mapping[str, Name]) -> tuple[str, str] | None:
-    """The first path at which names are not such as a workspace has, and what is wrong there."""
+def _name_fault(names: Mapping[str, Name | None]) -> tuple[str | None, str] | None:
+    """The first path at which names are not such as a workspace has (None for all of them), and what is wrong there."""
+    if len(names) > NAMES_LIMIT:
+        return None, f"has {len(names):,} entries, over {NAMES_LIMIT:,}"
     for path, name in names.items():
-        if (
-            type(name) is not Name
-            or (*map(type, name[:5]),) != _NAME_TYPES
-            or name[0] not in _NAME_KINDS
-            or name[1] < 0
-        ):
+        if name is None or (*map(type, name),) not in _NAME_SHAPES or name[0] not in _NAME_KINDS or name[1] < 0:
             return path, "should be a list of kind, size, time and marks"
-        if name[5] is not None and (type(name[5]) is not int or name[5] < 0 or name[0] != "folder"):
+        if name[5] is not None and (name[5] < 0 or name[0] != "folder"):
             return path, "should be a list of kind, size, time and marks"
         if _climbs(path):
             return path, "is no path below the workspace"
-    for path in {path.rpartition("/")[0]: path for path in names if "/" in path}.values():
+    for path in {path.rpartition("/")[0]: path for path in names}.values():
         above = names.get(path.rpartition("/")[0])
-        if above is None or above.kind != "folder" or above.inside is not None:
+        if "/" in path and (above is None or above.kind != "folder" or above.inside is not None):
             return path, "lies in no folder whose names are listed"
     return None
 
@@ -1659,7 +1667,7 @@ def _is_plain(calls: Sequence[Call], snapshot: Snapshot) -> bool:
         if file.masks not in (None, ()):  # rare: to parse them costs nothing
             return False
     names = snapshot.names or {}
-    if any(map(_climbs, snapshot.files)) or len(names) > NAMES_LIMIT or _name_fault(names):
+    if any(map(_climbs, snapshot.files)) or _name_fault(names):
         return False
     counts, reasons, links = dict(snapshot.skipped), dict(snapshot.skipped_paths), dict(snapshot.links)
     return (

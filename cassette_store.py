@@ -130,7 +130,7 @@ class SnapshotFile(NamedTuple):
     `size` is the file's size on disk in bytes (before redaction), `mtime` its
     modification time in seconds; `ignored` says that git's or ripgrep's ignore
     rules hid it from a plain search.  `masks` says where the redacted text
-    hides something: start, end and kind (`snapshot.masked_values`) of each place
+    hides something: start, end and kind (`suite.masks`) of each place
     in order; None where an older recording did not note them.
     """
 

@@ -90,6 +90,7 @@ from .suite.door import (
 from .suite import arguments
 from .suite.ages import told_age
 from .suite.doctor import examine_hermes, examine_store, tried
+from .suite.masks import note_masks, read_masks
 from .suite.pins import check_pin, pin_holds
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
@@ -114,7 +115,7 @@ __all__ = [
 ]
 
 #: What the plugin does beyond the specification while Hermes runs.
-BEYOND = Beyond(commands=Terminal)
+BEYOND = Beyond(Terminal, note_masks, read_masks)
 #: Seconds a replay or a recording may take unless `--timeout` says otherwise.
 DEFAULT_TIMEOUT = 900.0
 #: Seconds a gateway may take to answer a ping.

@@ -67,7 +67,7 @@ from .middleware import (
     out_of_steps,
     remarks,
 )
-from .snapshot import SkipReason, Workspace, hermes_redactor, take_snapshot
+from .snapshot import NoteMasks, SkipReason, Workspace, hermes_redactor, take_snapshot
 
 __all__ = [
     "ARM_LIFETIME",
@@ -1454,6 +1454,7 @@ class Plugin:
             self.facts.plugin,
             models,
             foreign_calls(end.history, (), ours, hermes_version()),
+            self._beyond.note_masks,
         )
 
     def _keep(self, recording: Recording, cassette: Cassette) -> None:
@@ -1582,6 +1583,7 @@ def make_cassette(
     plugin: str,
     models: Sequence[str] = (),
     foreign: Sequence[str] = (),
+    note_masks: NoteMasks | None = None,
 ) -> Cassette:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings.
 
@@ -1595,8 +1597,7 @@ def make_cassette(
         workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")))
         aliases = workspace.aliases
         recorder = recorder._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
-        snapshot, faults = _snapshot(slots, workspace)
-        warnings += faults
+        snapshot = _snapshot(slots, workspace, note_masks, warnings)
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
@@ -1622,19 +1623,23 @@ def _recorder(calls: Sequence[Call], rg_major: int) -> Recorder:
     return Recorder(hermes_version(), sys.platform, search, rg_major=rg_major if search == "rg" else 0)
 
 
-def _snapshot(slots: Sequence[LiveCall], workspace: Workspace) -> tuple[Snapshot, list[str]]:
-    """Take the snapshot, and say what a person should know of it."""
+def _snapshot(
+    slots: Sequence[LiveCall], workspace: Workspace, note_masks: NoteMasks | None, warnings: list[str]
+) -> Snapshot:
+    """Take the snapshot, and add to the warnings what a person should know of it."""
     calls = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
-    redact, faults = hermes_redactor(), []
+    redact = hermes_redactor()
     try:
-        taken = take_snapshot(calls, workspace, redact=redact, deadline=time.monotonic() + SNAPSHOT_SECONDS)
+        deadline = time.monotonic() + SNAPSHOT_SECONDS
+        taken = take_snapshot(calls, workspace, redact=redact, deadline=deadline, note_masks=note_masks)
     except Exception as error:  # the recorded results are worth keeping without it
-        return Snapshot(), [f"the snapshot failed ({type(error).__name__}): only recorded calls can be answered"]
+        warnings.append(f"the snapshot failed ({type(error).__name__}): only recorded calls can be answered")
+        return Snapshot()
     if late := taken.skipped.get(SkipReason.LATE):
-        faults.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
+        warnings.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
     if slow := [path for path, why in taken.skipped_paths.items() if why == SkipReason.REDACTION_SLOW]:
-        faults.append(f"not in the snapshot, since Hermes's redaction could take minutes over it: {listed(slow)}")
-    return taken, faults
+        warnings.append(f"not in the snapshot, since Hermes's redaction could take minutes over it: {listed(slow)}")
+    return taken
 
 
 def in_git(folder: Path) -> bool:

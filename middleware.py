@@ -41,6 +41,7 @@ from .cassette_store import (
     shown,
 )
 from .snapshot import (
+    NoteMasks,
     FOREGROUND_SECONDS,
     KEPT_TOOLS,
     NotKept,
@@ -51,7 +52,7 @@ from .snapshot import (
     split_command,
     terminal_verdict,
 )
-from .synth_search import MOST_WAYS_BACK, Miss, Source, Synthesizer, coerce_args, learn_shapes, reads_like
+from .synth_search import MOST_WAYS_BACK, Miss, ReadMasks, Source, Synthesizer, coerce_args, learn_shapes, reads_like
 
 #: What the model sees for a call that the cassette cannot answer.  It is no
 #: result, but neither does Hermes's loop guard take it for a failing tool: the
@@ -547,10 +548,14 @@ class Beyond(NamedTuple):
     """What a recording or a replay does beyond the specification; the plugin's entry hands it in.
 
     `commands` answers terminal commands in replays; None: only those that were
-    recorded are answered.
+    recorded are answered.  `note_masks` notes in a recording where redaction
+    hides something, and `read_masks` tells it to a replay; None: the masked text
+    is taken as it is.
     """
 
     commands: _Commands | None = None
+    note_masks: NoteMasks | None = None
+    read_masks: ReadMasks | None = None
 
 
 #: How much of a command's spelling counts, beside what it makes its program do.
@@ -931,12 +936,12 @@ class Replay:
         self._run_command: Callable[[Mapping[str, Any], str], tuple[str, str]] | None = None
         self._folder = ""  # where a terminal command now runs, relative to the workspace
         if cassette is not None:
-            self._load(cassette)
+            self._load(cassette, beyond.read_masks)
             if beyond.commands is not None and self._synth is not None and not self._commands.moved:
                 calls = [call for call in cassette.calls if call.tool == "terminal" and _is_plain_call(call.args)]
                 self._run_command = beyond.commands(self._synth.source, calls)
 
-    def _load(self, cassette: Cassette) -> None:
+    def _load(self, cassette: Cassette, read_masks: ReadMasks | None) -> None:
         for number, call in enumerate(cassette.calls):
             key = self._call_key(call.tool, call.args)
             self._index.setdefault(key, []).append(number)
@@ -946,7 +951,7 @@ class Replay:
             learned = {**learn(cassette.calls, cassette.snapshot), "shapes": learn_shapes(cassette.calls)}
             if major := self._recorder.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
-            self._synth = Synthesizer(cassette.snapshot, self._workspace, self._recorder, learned)
+            self._synth = Synthesizer(cassette.snapshot, self._workspace, self._recorder, learned, read_masks)
 
     def answer(self, tool: Any, args: Any, session: str, call_id: Any = "") -> Any:
         """Answer one tool call.  Never raises, whatever it is given."""

@@ -25,7 +25,6 @@ import unicodedata
 from collections import Counter
 from fnmatch import translate
 from functools import cache
-from itertools import accumulate
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from .cassette_store import Call, Snapshot, SnapshotFile, same_file
@@ -1072,12 +1071,19 @@ def _strings(values: Iterable[Any]) -> Iterator[str]:
     return (value for value in values if isinstance(value, str) and value)
 
 
+#: Where a redacted text hides something: start, end, and kind.
+Mask = tuple[int, int, str]
+#: Finds such places, given a text before and after redaction, and what redacts one line as the live tools do.
+NoteMasks = Callable[[str, str, Callable[[str], "str | None"]], "tuple[Mask, ...]"]
+
+
 def take_snapshot(
     calls: Iterable[Call],
     workspace: Workspace,
     *,
     redact: Redactor | None,
     deadline: float,
+    note_masks: NoteMasks | None = None,
     now: Callable[[], float] = time.monotonic,
 ) -> Snapshot:
     """Read and redact the workspace files that the calls named.
@@ -1089,12 +1095,13 @@ def take_snapshot(
 
     :param redact: what every text goes through; None keeps nothing.
     :param deadline: when to stop, on the clock `now`, in seconds.
+    :param note_masks: what notes where a text hides something; None notes nothing.
     """
     names, reasons = named_files(calls, workspace)
     gathered = _Gathered(reasons)
     if redact is None:
         return gathered.close(names, SkipReason.NO_REDACTION)
-    reader = _Reader(workspace, redact, gathered, lambda: now() >= deadline)
+    reader = _Reader(workspace, redact, gathered, lambda: now() >= deadline, note_masks)
     # Hermes keeps its settings for a session in context variables.
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(reader.run, names), name="cassette-snapshot", daemon=True)
@@ -1170,9 +1177,16 @@ class Skip(Exception):
 class _Reader:
     """Reads the files of one snapshot, in a thread that may be left behind."""
 
-    def __init__(self, workspace: Workspace, redact: Redactor, gathered: _Gathered, late: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        redact: Redactor,
+        gathered: _Gathered,
+        late: Callable[[], bool],
+        note_masks: NoteMasks | None,
+    ) -> None:
         self._workspace, self._redact = workspace, redact
-        self._gathered, self._late = gathered, late
+        self._gathered, self._late, self._note_masks = gathered, late, note_masks
 
     def run(self, names: Iterable[str]) -> None:
         """Read the files in order, until time is up."""
@@ -1202,14 +1216,14 @@ class _Reader:
         if target != path:
             self._gathered.link(folder.links(path, target))
 
-    def _text(self, data: bytes, *paths: str) -> tuple[str, tuple[Mask, ...], int]:
+    def _text(self, data: bytes, *paths: str) -> tuple[str, tuple[Mask, ...] | None, int]:
         """Return the text as it is kept, what it hides, and its size in bytes as stored."""
         text = decoded(data)
         kept = redacted(self._redact, text, *paths)
         size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
         if size > self._gathered.room:
             raise Skip(SkipReason.TOTAL)
-        return kept, _find_masks(text, kept, self._alone), size
+        return kept, self._note_masks and self._note_masks(text, kept, self._alone), size
 
     def _alone(self, line: str) -> str | None:
         """Redact one line as the live search does; None when that fails."""
@@ -1243,170 +1257,6 @@ def redacted(redact: Redactor, text: str, *paths: str) -> str:
     if not isinstance(kept, str):
         raise Skip(SkipReason.REDACTION_FAILED)
     return kept
-
-
-# --- masks: where redaction hides something ------------------------------------
-
-#: Where a text hides something: start, end, and kind.
-Mask = tuple[int, int, str]
-
-#: What Hermes puts for a secret, or for the middle of one.
-MASK_SHAPES = r"«redacted[^»\n]*»|\*{3,}|\.\.\.|\[REDACTED PRIVATE KEY\]"
-_LABEL = "«redacted:(.+)…»"
-_KEY_BLOCK = r"-----BEGIN[A-Z ]*PRIVATE KEY-----[\s\S]*?-----END[A-Z ]*PRIVATE KEY-----"
-_KEY_MASK = "[REDACTED PRIVATE KEY]"
-#: A private key of which each line is known to be of few letters.
-_PLAIN_KEY = r"-----BEGIN[A-Z ]*PRIVATE KEY-----\n(?:[A-Za-z0-9+/=]*\n)*-----END[A-Z ]*PRIVATE KEY-----"
-_ALNUM = "".join(map(chr, (*range(48, 58), *range(65, 91), *range(97, 123))))
-_VISIBLE = "".join(map(chr, range(33, 127)))
-#: Vendors' prefixes behind which only letters and digits follow; elsewhere also `_`, `.`, `=` and `-`.
-_ALNUM_TOKENS = frozenset(
-    "ghp_ gho_ ghu_ ghs_ ghr_ AKIA pplx- fc- sk_live_ sk_test_ rk_live_ hf_ r8_ npm_ dop_v1_ doo_v1_ tvly- exa_ gsk_"
-    " syt_ retaindb_ hsk- mem0_ brv_ xai- ntn_ fw- fw_ fpk_".split()
-)
-#: What may stand in place of the other kinds of mask: of which letters, and how many at least.
-_MASKED = {
-    "digits": (_ALNUM[:10], 1),
-    "inner": (_VISIBLE, 8),
-    "word": (_VISIBLE, 1),
-    "text": (_VISIBLE + " \t", 0),
-    "nothing": ("", 0),
-}
-#: Words, in lower case, behind which Hermes masks what follows, on the next line too.
-_HEADERS = ("authorization", "api-key", "apikey", "-token")
-#: Lines that Hermes may mask alone and leave in a file, or the other way round.
-_HEADER_LINE = r"(?i)authorization|api-?key|-token|^\s*[a-z_][\w.-]*=[^&\s]*&\S*\s*$"
-#: Lines with masks in one file beyond which no place is kept.
-_MASKED_LINES = 500
-#: The longest line of which a search shows all, in characters.
-_SHOWN_LINE = 500
-
-
-def _find_masks(text: str, kept: str, redact: Callable[[str], str | None]) -> tuple[Mask, ...]:
-    """Return where a redacted text hides something, and what kind of thing; kinds as in `masked_values`.
-
-    :param text: the file before redaction.
-    :param kept: the file after redaction.
-    :param redact: redacts what the live tools show, as they do.
-    """
-    lower = kept.lower()
-    headed = any(word in lower for word in _HEADERS)
-    if text == kept and not headed and "&" not in kept:
-        return ()
-    shortened, keys = without_keys(text)
-    before, after = shortened.split("\n"), kept.split("\n")
-    changed = {number for number, (old, new) in enumerate(zip(before, after)) if old != new or number in keys}
-    odd = re.compile(_HEADER_LINE)
-    changed.update(number for number, line in enumerate(after) if (headed or "&" in line) and odd.search(line))
-    nowhere = ((0, len(kept), "file"),)
-    if len(before) != len(after) or len(changed) > _MASKED_LINES:
-        return nowhere
-    starts = list(accumulate((len(line) + 1 for line in after), initial=0))
-    found: list[tuple[Mask, str]] = []
-    for number in sorted(changed):
-        old, new, here = before[number], after[number], starts[number]
-        flags = _shown_otherwise(old, new, redact)
-        pair: tuple[Mask, str] | None = ((0, 0, "nothing" + flags), "")
-        if number in keys:
-            at = new.find(_KEY_MASK)
-            pair = ((at, at + len(_KEY_MASK), "lines"), "") if old == new and keys[number] else None
-        elif old != new:
-            pair = _line_mask(old, new, flags)
-        elif not flags:
-            continue
-        if pair is None:
-            return nowhere
-        (start, end, kind), value = pair
-        found.append(((here + start, here + end, kind), value))
-    return _said_elsewhere(kept, found)
-
-
-def _shown_otherwise(old: str, new: str, redact: Callable[[str], str | None]) -> str:
-    """Say where the live tools show a line in another way than the redacted file has it: alone, and on a page."""
-    alone, shown = (old[:_SHOWN_LINE], new[:_SHOWN_LINE]) if old == new else (old, new)
-    apart = len(alone) > _SHOWN_LINE or redact(alone) != shown
-    on_page = redact(f"1|{old}\n2|x") == f"1|{new}\n2|x"
-    return (" apart" if apart else "") + ("" if on_page else " edge")
-
-
-def masked_values(kind: str) -> tuple[str, str, int]:
-    """Return what may stand at a mask within a line: a beginning, of which letters it goes on, and how many at least.
-
-    The first word of a kind tells it: "token" and its prefix, the "digits" of
-    a number, the "inner" part of a long secret, a "word" without a blank, any
-    "text" of one line.  "lines" stands for those of a plain private key, "file" for
-    a file in which no place is sure, "nothing" for a line that only the live
-    tools mask.  After it, "here" says that all its words are also said
-    elsewhere in the kept text, "apart" that the line alone would be shown in
-    another way, "edge" that it would be on a page of the file.
-    """
-    word, _, rest = kind.partition(" ")
-    if word != "token":
-        return ("", *_MASKED.get(word, _MASKED["text"]))
-    label = rest.split(" ")[0]
-    return label, _ALNUM if label in _ALNUM_TOKENS else _ALNUM + "_.=-", 8
-
-
-def without_keys(text: str) -> tuple[str, dict[int, bool]]:
-    """Put the mask for each private key, and return the numbers of its lines, with whether the key is a plain one."""
-    pieces: list[str] = []
-    numbers: dict[int, bool] = {}
-    end = number = 0
-    for block in re.finditer(_KEY_BLOCK, text) if "PRIVATE KEY" in text else ():
-        pieces += [text[end : block.start()], _KEY_MASK]
-        number += text.count("\n", end, block.start())
-        numbers[number] = number not in numbers and re.fullmatch(_PLAIN_KEY, block[0]) is not None
-        end = block.end()
-    return "".join(pieces) + text[end:], numbers
-
-
-def line_number(text: str, index: int) -> int:
-    """The number, from 1, of a line in a file; `index` counts from 0 in the redacted text, where a key is one line."""
-    end = begun = hidden = 0
-    for block in re.finditer(_KEY_BLOCK, text) if "PRIVATE KEY" in text else ():
-        begun += text.count("\n", end, block.start())
-        if begun >= index:
-            break
-        end = block.end()
-        hidden += block[0].count("\n")
-    return index + hidden + 1
-
-
-def _line_mask(old: str, new: str, flags: str) -> tuple[Mask, str] | None:
-    """Return the mask of one line with what it hides, the whole line where there are several; None for anything else."""
-    head = len(os.path.commonprefix([old, new]))
-    tail = len(os.path.commonprefix([old[head:][::-1], new[head:][::-1]]))
-    for shape in re.finditer(MASK_SHAPES, new):
-        if shape.start() <= head and len(new) - tail <= shape.end():
-            value = old[shape.start() : len(old) - len(new) + shape.end()]
-            kind = _mask_kind(shape, value)
-            return ((shape.start(), shape.end(), kind + flags), value) if kind else None
-    return ((0, len(new), "text" + flags), old) if set(old) <= set(_MASKED["text"][0]) else None
-
-
-def _mask_kind(shape: re.Match[str], value: str) -> str:
-    """Name the kind of a mask that hides `value`, "" when it may be anything."""
-    label = re.fullmatch(_LABEL, shape[0])
-    number = shape[0] == "****" and re.search(r"\+\d{2,3}\Z", shape.string[: shape.start()])
-    kind = f"token {label[1]}" if label else "inner" if shape[0] == "..." else "digits" if number else "word"
-    start, letters, least = masked_values(kind)
-    rest = value[len(start) :]
-    if value.startswith(start) and len(rest) >= least and set(rest) <= set(letters):
-        return kind
-    return "text" if set(value) <= set(_MASKED["text"][0]) else ""
-
-
-def _said_elsewhere(kept: str, found: list[tuple[Mask, str]]) -> tuple[Mask, ...]:
-    """Mark the masks of which the kept text says every word in the clear."""
-    ends = [0, *(end for (_, end, _), _ in found)]
-    clear = " ".join(kept[end:start] for end, ((start, _, _), _) in zip(ends, found)) + " " + kept[ends[-1] :]
-    words = set(re.findall(r"\w+", clear))
-    masks = []
-    for (start, end, kind), value in found:
-        around = kept[max(start - 1, 0) : start] + kept[end : end + 1]
-        here = value and not re.search(r"\w", around) and words.issuperset(re.findall(r"\w+", value))
-        masks.append((start, end, kind + " here" if here else kind))
-    return tuple(masks)
 
 
 def _inside_git(root: str) -> bool:

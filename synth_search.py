@@ -10,18 +10,28 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import math
 import re
-import string
 import threading
 from functools import lru_cache
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Protocol, Sequence
 
 from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_release
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
-from .snapshot import GlobRule, Mask, SkipReason, Workspace, masked_values
+from .snapshot import GlobRule, SkipReason, Workspace
 
-__all__ = ["DEADLINE", "MOST_WAYS_BACK", "Miss", "Source", "Synthesizer", "coerce_args", "learn_shapes", "reads_like"]
+__all__ = [
+    "DEADLINE",
+    "MOST_WAYS_BACK",
+    "Masked",
+    "Miss",
+    "READ_BUDGET",
+    "ReadMasks",
+    "Source",
+    "Synthesizer",
+    "coerce_args",
+    "learn_shapes",
+    "reads_like",
+]
 
 # --- errors ---------------------------------------------------------------
 
@@ -249,6 +259,39 @@ def _most(value: Any, bound: int) -> Any:
     return min(value, bound) if isinstance(value, int) else value
 
 
+# --- what redaction hides ---------------------------------------------------------
+
+
+class Masked(Protocol):
+    """What redaction hides in one file, and which questions that leaves open."""
+
+    @property
+    def countable(self) -> bool:
+        """Whether the file has as many lines as its text here."""
+
+    def found(self, search: Search, text: str, bom: bool) -> tuple[list[int], bool]:
+        """Return the lines that match whatever is masked, and whether no other line may."""
+
+    def touch(self, lines: Iterable[int]) -> bool:
+        """Say whether something is masked in one of these lines."""
+
+    def stands(self, line: int) -> bool:
+        """Say whether a line has the number that it has here."""
+
+    def shown_alike(self, lines: range) -> bool:
+        """Say whether these lines stand where they do here, and a search shows them as they are here."""
+
+    def read_alike(self, lines: range, length: int) -> bool:
+        """Say whether a reading shows these lines as they are here.
+
+        :param length: of what is shown in all; much of it is cut before it is masked.
+        """
+
+
+#: Tells what is masked in a file, None for nothing.
+ReadMasks = Callable[[SnapshotFile], "Masked | None"]
+
+
 # --- the answer to a call -------------------------------------------------------
 
 
@@ -260,12 +303,18 @@ class Synthesizer:
     without harm.
 
     :param learned: what `learn` found; it wins over the recording Hermes's version.
+    :param read_masks: what tells where redaction hides something; None takes each text as it is.
     """
 
     def __init__(
-        self, snapshot: Snapshot, workspace: Workspace, recorder: Recorder, learned: Mapping[str, Any] | None = None
+        self,
+        snapshot: Snapshot,
+        workspace: Workspace,
+        recorder: Recorder,
+        learned: Mapping[str, Any] | None = None,
+        read_masks: ReadMasks | None = None,
     ) -> None:
-        self.source = self._source = Source(snapshot, workspace, recorder, learned or {})
+        self.source = self._source = Source(snapshot, workspace, recorder, learned or {}, read_masks)
         release = hermes_release(recorder.hermes)
         known = release is None or release < (0, 23)
         self._shapes: frozenset[_Shape | None] | None = (
@@ -333,7 +382,12 @@ class Source:
     """What every answer is made of: the snapshot, and what is known of the Hermes that took it."""
 
     def __init__(
-        self, snapshot: Snapshot, workspace: Workspace, recorder: Recorder, learned: Mapping[str, Any]
+        self,
+        snapshot: Snapshot,
+        workspace: Workspace,
+        recorder: Recorder,
+        learned: Mapping[str, Any],
+        read_masks: ReadMasks | None,
     ) -> None:
         self.snapshot = snapshot
         self.workspace = workspace
@@ -347,6 +401,7 @@ class Source:
         #: all that is known to lie below the workspace, hidden or ignored: path to "file", "folder" (both with
         #: " ignored"), "link", "other", or "closed" for a folder of which nothing is told; None: not all is known
         self.names: Mapping[str, str] | None = None
+        self._read_masks = read_masks
         self._lock = threading.Lock()
         self._index: _Index | None = None
 
@@ -356,7 +411,7 @@ class Source:
         if self._index is None:
             with self._lock:
                 if self._index is None:
-                    self._index = _Index(self.snapshot, self.recorder.git)
+                    self._index = _Index(self.snapshot, self.recorder.git, self._read_masks)
         return self._index
 
     def key(self, path: str, base: str = "") -> str:
@@ -1320,7 +1375,7 @@ class _Document(NamedTuple):
 class _Index:
     """The snapshot in path order, with what its files say about its folders."""
 
-    def __init__(self, snapshot: Snapshot, git: bool) -> None:
+    def __init__(self, snapshot: Snapshot, git: bool, read_masks: ReadMasks | None) -> None:
         self.documents = [_document(path, snapshot.files[path]) for path in sorted(snapshot.files)]
         self._by_path = {document.path: document for document in self.documents}
         self.folders = {folder for d in self.documents for folder in d.folders} | ({""} if self.documents else set())
@@ -1339,7 +1394,8 @@ class _Index:
         self._folded = {key.casefold(): key for key in (*self.folders, *self._by_path)}
         #: maps a path (and whether its BOM stays) to its lines
         self._lines: dict[tuple[str, bool], list[str]] = {}
-        self._masks: dict[str, _Masks | None] = {}
+        self._read_masks = read_masks
+        self._masks: dict[str, Masked | None] = {}
         #: maps a root and a glob to the files a plain ripgrep would search
         self._visible: dict[tuple[str, str | None], list[_Document]] = {}
 
@@ -1360,12 +1416,12 @@ class _Index:
             self._lines[key] = lines
         return lines
 
-    def masks(self, path: str) -> _Masks | None:
+    def masks(self, path: str) -> Masked | None:
         """Return what redaction hides in a file, None when that is nothing."""
+        if self._read_masks is None:
+            return None
         if path not in self._masks:
-            file = self._by_path[path].file
-            masks = _seen_masks(file.text) if file.masks is None else file.masks
-            self._masks[path] = _Masks(file.text, masks) if masks else None
+            self._masks[path] = self._read_masks(self._by_path[path].file)
         return self._masks[path]
 
     def below(self, root: _Root) -> list[_Document]:
@@ -1487,109 +1543,6 @@ class _Index:
             if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])
         ]
         return sorted(folders + files)
-
-
-class _Masks:
-    """What redaction hides in one file, and which questions that leaves open."""
-
-    def __init__(self, text: str, masks: Sequence[Mask]) -> None:
-        ends = [0, *(end for _, end, _ in masks)]
-        known = [text[end:start] for end, (start, _, _) in zip(ends, masks)] + [text[ends[-1] :]]
-        kinds = [kind for _, _, kind in masks]
-        self._clear = "\n".join(known)
-        self._here = all(" here" in kind or kind.startswith("nothing") for kind in kinds)
-        self._nowhere = "file" in kinds
-        #: maps the number of a masked line to its known and its unknown pieces
-        self._pieces: dict[int, list[str | tuple[str, int]]] = {}
-        #: masked lines that a search, and those that a reading, shows in another way
-        self._apart: set[int] = set()
-        self._keys: dict[int, str] = {}  # the first line of a key to what follows its last
-        self._edges: set[int] = set()
-        #: the first line from which on no number is sure
-        self._loose = 0 if self._nowhere else math.inf
-        number = 0
-        for before, kind, after in zip(known, kinds, known[1:]):
-            number += before.count("\n")
-            start, letters, least = masked_values(kind)
-            pieces = self._pieces.setdefault(number, [before.rpartition("\n")[2]])
-            pieces += [start, (letters, least), after.partition("\n")[0]]
-            if kind == "lines":
-                self._keys[number] = after.partition("\n")[0]
-            if " apart" in kind:
-                self._apart.add(number)
-            if " edge" in kind:
-                self._edges.add(number)
-            if kind == "lines":
-                self._loose = min(self._loose, number)
-
-    @property
-    def countable(self) -> bool:
-        """Whether the file has as many lines as its text here."""
-        return self._loose == math.inf
-
-    def found(self, search: Search, text: str, bom: bool) -> tuple[list[int], bool]:
-        """Return the lines that match whatever is masked, and whether no other line may."""
-        ruled_out = self._ruled_out(search.matcher)
-        if self._nowhere or search.matcher.multiline:
-            return [], ruled_out and not search.lines(text, 1)
-        hits = {hit for hit in search.lines(text, None) if hit not in self._pieces}
-        certain = True
-        for number, pieces in () if ruled_out else self._pieces.items():
-            first = pieces[0] if bom or number else str(pieces[0]).lstrip("\ufeff")
-            if number in self._keys:
-                parts = _key_lines(str(first), self._keys[number])
-                certain = certain and not any(search.settles(part) is not False for part in parts)
-                continue
-            matches = search.settles([first, *pieces[1:]])
-            certain = certain and matches is not None
-            if matches:
-                hits.add(number)
-        return sorted(hits), certain
-
-    def _ruled_out(self, matcher: Matcher) -> bool:
-        """Say whether no masked line can match: what is masked says only words that the file says elsewhere."""
-        if not self._here or not matcher.needles:
-            return False
-        clear = self._clear.lower().replace("\u017f", "s") if matcher.folded else self._clear
-        return all(any(part not in clear for part in re.findall(r"\w+", needle)) for needle in matcher.needles)
-
-    def touch(self, lines: Iterable[int]) -> bool:
-        """Say whether something is masked in one of these lines."""
-        return any(line in self._pieces for line in lines)
-
-    def stands(self, line: int) -> bool:
-        """Say whether a line has the number that it has here."""
-        return line < self._loose
-
-    def shown_alike(self, lines: range) -> bool:
-        """Say whether these lines stand where they do here, and a search shows them as they are here."""
-        return lines.stop <= self._loose and not any(line in lines for line in self._apart)
-
-    def read_alike(self, lines: range, length: int) -> bool:
-        """Say whether a reading shows these lines as they are here.
-
-        :param length: of what is shown in all; much of it is cut before it is masked.
-        """
-        if self._loose < math.inf or any(line in lines for line in self._apart | self._edges):
-            return False
-        return length < READ_BUDGET // 2 or not any(line in lines for line in self._pieces)
-
-
-def _key_lines(before: str, after: str) -> list[list[str | tuple[str, int]]]:
-    """Return the first line of a private key, those within, and the last."""
-    title = (string.ascii_uppercase + " ", 0)
-    within = (string.ascii_letters + string.digits + "+/=", 0)
-    mark = "PRIVATE KEY-----"
-    return [[before + "-----BEGIN", title, mark], [within], ["-----END", title, mark + after]]
-
-
-def _seen_masks(text: str) -> list[Mask]:
-    """Return the masks that a text shows, where the recording did not note them."""
-    masks = []
-    for shape in re.finditer("«redacted(?::([^»\n]+)…)?[^»\n]*»|\\[REDACTED PRIVATE KEY\\]", text):
-        kind = "file" if shape[0][0] == "[" else f"token {shape[1]}" if shape[1] else "text"
-        masks.append((shape.start(), shape.end(), kind))
-    return masks
 
 
 def _document(path: str, file: SnapshotFile) -> _Document:

@@ -17,21 +17,9 @@ from itertools import accumulate, zip_longest
 from typing import Callable, Container, Iterable, Iterator, Literal, Mapping, NamedTuple, Sequence
 
 from ..cassette_store import Cassette, Snapshot, SnapshotFile
-from ..snapshot import (
-    MASK_SHAPES,
-    SNAPSHOT_FILE_LIMIT,
-    Folder,
-    Redactor,
-    Skip,
-    SkipReason,
-    Workspace,
-    decoded,
-    line_number,
-    masked_values,
-    redacted,
-    without_keys,
-)
+from ..snapshot import SNAPSHOT_FILE_LIMIT, Folder, Redactor, Skip, SkipReason, Workspace, decoded, redacted
 from .beside import NAMES_LOOKED_AT, new_files, recorded_names
+from .masks import MASK_SHAPES, line_number, masked_values, without_keys
 
 __all__ = ["Change", "Drift", "FileNow", "Redaction", "compare_files", "count_changed", "read_again"]
 

@@ -926,7 +926,7 @@ class SnapshotTest(unittest.TestCase):
         full = self.write("src/a.py", text)
         os.utime(full, (1000, 1234.5))
         file = self.take("./src/a.py").files["src/a.py"]
-        self.assertEqual(file, SnapshotFile(text, len(text.encode()), 1234.5, False, ()))
+        self.assertEqual(file, SnapshotFile(text, len(text.encode()), 1234.5))
 
     def test_an_empty_file_is_kept(self) -> None:
         self.write("a", "")

@@ -18,6 +18,7 @@ load_plugin()
 from session_cassettes.cassette_store import Call, Cassette, Recorder, Snapshot, SnapshotFile  # noqa: E402
 from session_cassettes.cassette_store import dump_cassette, parse_cassette  # noqa: E402
 from session_cassettes.snapshot import SNAPSHOT_FILE_LIMIT, Redactor, Workspace, take_snapshot  # noqa: E402
+from session_cassettes.suite.masks import note_masks  # noqa: E402
 from session_cassettes.suite.drift import Change, Drift, compare_files, count_changed, read_again  # noqa: E402
 
 VERSION = "0.22.2"
@@ -67,7 +68,9 @@ class DriftCase(unittest.TestCase):
     def recorded(self, names: list[str], masks: bool = True) -> Cassette:
         calls = [Call("search_files", {}, json.dumps({"files": names}))]
         workspace = Workspace.here(str(self.root))
-        taken = take_snapshot(calls, workspace, redact=Redactor(masked, True), deadline=time.monotonic() + 60)
+        taken = take_snapshot(
+            calls, workspace, redact=Redactor(masked, True), deadline=time.monotonic() + 60, note_masks=note_masks
+        )
         if not masks:
             old = {path: file._replace(masks=None) for path, file in taken.files.items()}
             taken = taken._replace(files=old)

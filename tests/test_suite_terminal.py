@@ -15,6 +15,7 @@ load_plugin()
 from session_cassettes.cassette_store import Arm, Call, Cassette, Facts, Recorder, Snapshot, SnapshotFile  # noqa: E402
 from session_cassettes.middleware import MISS, Beyond, Replay  # noqa: E402
 from session_cassettes.snapshot import Workspace  # noqa: E402
+from session_cassettes.suite.masks import read_masks  # noqa: E402
 from session_cassettes.suite.terminal import Terminal  # noqa: E402
 from session_cassettes.synth_search import Miss, Synthesizer  # noqa: E402
 
@@ -36,7 +37,7 @@ def source(files: Mapping[str, str] = FILES, names: Mapping[str, str] | None = N
     kept = {path: SnapshotFile(text, len(text.encode()), 1.0, False, ()) for path, text in files.items()}
     place = Workspace(host.pop("root", "/ws"), host.pop("aliases", ()))
     recorder = Recorder(**{"hermes": "0.22.2", "platform": "linux", "search": "rg", "rg_major": 13, **host})
-    made = Synthesizer(Snapshot(kept), place, recorder, {}).source
+    made = Synthesizer(Snapshot(kept), place, recorder, {}, read_masks).source
     made.names = names
     return made
 

@@ -26,6 +26,7 @@ sys.path.remove(str(ROOT))  # Hermes has a `cli` and a `hooks` of its own
 from session_cassettes.cassette_store import Call, Recorder  # noqa: E402
 from session_cassettes.middleware import Bindings  # noqa: E402
 from session_cassettes.snapshot import Workspace, hermes_redactor, take_snapshot  # noqa: E402
+from session_cassettes.suite.masks import note_masks, read_masks  # noqa: E402
 from session_cassettes.synth_search import Synthesizer  # noqa: E402
 
 Found = Iterator["Row | Curve"]
@@ -96,7 +97,10 @@ def snapshots(count: int, workspace: Path) -> Found:
     def taking(number: int) -> Maker:
         calls = [Call("search_files", {}, json.dumps({"files": names[:number]}))]
         return lambda: (
-            lambda: _whole(take_snapshot(calls, place, redact=redact, deadline=time.monotonic() + 600), number)
+            lambda: _whole(
+                take_snapshot(calls, place, redact=redact, deadline=time.monotonic() + 600, note_masks=note_masks),
+                number,
+            )
         )
 
     def reference() -> Callable[[], None]:
@@ -153,7 +157,9 @@ def synthesizer(workspace: Path, megabytes: float = 8) -> Synthesizer:
     """What answers from a snapshot of the first files."""
     place = Workspace.here(str(workspace))
     kept = material.snapshot(megabytes)
-    return Synthesizer(kept, place, Recorder(hermes_version(), sys.platform, "rg", False, place.fold_case))
+    return Synthesizer(
+        kept, place, Recorder(hermes_version(), sys.platform, "rg", False, place.fold_case), None, read_masks
+    )
 
 
 def searches(count: int, workspace: Path) -> Found:

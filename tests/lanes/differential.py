@@ -37,6 +37,7 @@ sys.path.remove(str(ROOT))  # Hermes has a `cli` and a `hooks` of its own
 load_plugin()
 from session_cassettes.cassette_store import Call, Recorder, Snapshot  # noqa: E402
 from session_cassettes.snapshot import Workspace, hermes_redactor, take_snapshot  # noqa: E402
+from session_cassettes.suite.masks import note_masks, read_masks  # noqa: E402
 from session_cassettes.synth_search import Miss, Synthesizer  # noqa: E402
 
 #: A limit that no search reaches.
@@ -125,7 +126,8 @@ def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> tuple[S
     files = [str(path.relative_to(workspace)) for path in sorted(workspace.rglob("*")) if path.is_file()]
     calls = [Call("search_files", {}, json.dumps({"files": files}))]
     place = Workspace.here(str(workspace))
-    taken = take_snapshot(calls, place, redact=hermes_redactor(), deadline=time.monotonic() + 120)
+    deadline = time.monotonic() + 120
+    taken = take_snapshot(calls, place, redact=hermes_redactor(), deadline=deadline, note_masks=note_masks)
     host = Recorder(
         hermes=hermes_version(),
         platform=sys.platform,
@@ -134,7 +136,7 @@ def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> tuple[S
         git=(workspace / ".git").exists(),
     )
     learned = {"rg_major": rg_major} if rg_major else None
-    return Synthesizer(taken, place, host, learned), taken
+    return Synthesizer(taken, place, host, learned, read_masks), taken
 
 
 # --- the calls ----------------------------------------------------------------

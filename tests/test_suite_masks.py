@@ -16,7 +16,8 @@ load_plugin()
 from session_cassettes.cassette_store import Call, CassetteError, Cassette, Recorder, dump_cassette, parse_cassette  # noqa: E402
 from session_cassettes.cassette_store import Snapshot, SnapshotFile  # noqa: E402
 from session_cassettes.patterns import Search, compile_pattern  # noqa: E402
-from session_cassettes.snapshot import Redactor, Workspace, masked_values, take_snapshot  # noqa: E402
+from session_cassettes.snapshot import Redactor, Workspace, take_snapshot  # noqa: E402
+from session_cassettes.suite.masks import masked_values, note_masks, read_masks  # noqa: E402
 from session_cassettes.synth_search import Miss, Synthesizer  # noqa: E402
 
 TOKEN = "ghp_" + "a1B2c3" * 6
@@ -47,7 +48,9 @@ class MaskCase(unittest.TestCase):
         write_tree(root, {f"{name}.txt": text for name, text in texts.items()})
         calls = [Call("search_files", {}, json.dumps({"files": [f"{name}.txt" for name in texts]}))]
         redact = Redactor(hermes_like, True)
-        return take_snapshot(calls, Workspace(str(root)), redact=redact, deadline=time.monotonic() + 20)
+        return take_snapshot(
+            calls, Workspace(str(root)), redact=redact, deadline=time.monotonic() + 20, note_masks=note_masks
+        )
 
     def masks(self, text: str) -> tuple[Any, ...]:
         return self.taken(a=text).files["a.txt"].masks
@@ -85,7 +88,9 @@ class WhereItIs(MaskCase):
         write_tree(root, {"a.txt": "one\ntwo\nthree\n"})
         calls = [Call("read_file", {"path": "a.txt"}, "{}")]
         redact = Redactor(lambda text, _: text.replace("one\n", ""), True)
-        taken = take_snapshot(calls, Workspace(str(root)), redact=redact, deadline=time.monotonic() + 20)
+        taken = take_snapshot(
+            calls, Workspace(str(root)), redact=redact, deadline=time.monotonic() + 20, note_masks=note_masks
+        )
         self.assertEqual(taken.files["a.txt"].masks, ((0, 10, "file"),))
 
     def test_a_redaction_that_fails_on_one_line_marks_it(self) -> None:
@@ -97,7 +102,13 @@ class WhereItIs(MaskCase):
         root = temp_folder(self)
         write_tree(root, {"a.txt": f"x\n{TOKEN}\n"})
         calls = [Call("read_file", {"path": "a.txt"}, "{}")]
-        taken = take_snapshot(calls, Workspace(str(root)), redact=Redactor(fails, True), deadline=time.monotonic() + 20)
+        taken = take_snapshot(
+            calls,
+            Workspace(str(root)),
+            redact=Redactor(fails, True),
+            deadline=time.monotonic() + 20,
+            note_masks=note_masks,
+        )
         self.assertEqual([kind for _, _, kind in taken.files["a.txt"].masks], ["token ghp_ apart"])
 
     def test_a_cassette_keeps_them_and_one_without_them_is_read_too(self) -> None:
@@ -163,7 +174,9 @@ def values(letters: str, least: int, most: int) -> Iterator[str]:
 
 class Searching(MaskCase):
     def synthesizer(self, hermes: str = "0.22.2", search: str = "rg", **texts: str) -> Any:
-        return Synthesizer(self.taken(**texts), Workspace("/ws"), Recorder(hermes, "linux", search), {"rg_major": 13})
+        return Synthesizer(
+            self.taken(**texts), Workspace("/ws"), Recorder(hermes, "linux", search), {"rg_major": 13}, read_masks
+        )
 
     def found(self, synth: Any, pattern: str, **args: Any) -> Any:
         return json.loads(synth.answer("search_files", {"pattern": pattern, **args}))
@@ -254,7 +267,9 @@ class Searching(MaskCase):
             "a.txt": SnapshotFile("x = «redacted:ghp_…»\n", 99),
             "b.txt": SnapshotFile("[REDACTED PRIVATE KEY]", 99),
         }
-        synth = Synthesizer(Snapshot(files), Workspace("/ws"), Recorder("0.22.2", "linux", "rg"), {"rg_major": 13})
+        synth = Synthesizer(
+            Snapshot(files), Workspace("/ws"), Recorder("0.22.2", "linux", "rg"), {"rg_major": 13}, read_masks
+        )
         self.missed(synth, "gh[pousr]_[A-Za-z0-9]{30,}", path="a.txt")
         self.assertEqual(self.found(synth, "x = ghp", path="a.txt")["total_count"], 1)
         self.missed(synth, "x", path="b.txt")
@@ -262,7 +277,7 @@ class Searching(MaskCase):
 
 class Reading(MaskCase):
     def read(self, text: str, **args: Any) -> Any:
-        synth = Synthesizer(self.taken(a=text), Workspace("/ws"), Recorder("0.22.2", "linux", "rg"))
+        synth = Synthesizer(self.taken(a=text), Workspace("/ws"), Recorder("0.22.2", "linux", "rg"), None, read_masks)
         return json.loads(synth.answer("read_file", {"path": "a.txt", **args}))["content"]
 
     def test_a_masked_line_is_shown_masked(self) -> None:

@@ -247,6 +247,8 @@ class Arm(NamedTuple):
     cassette_sha: str = ""  #: the cassette's content; a run claims no other
     overwrite: bool = False
     rg_major: int = 0  #: major version of the ripgrep here; 0 unknown
+    whole: bool = False  #: of a recording: the texts of the whole workspace are kept
+    names: bool = True  #: of a recording: the names of all in it are kept
 
 
 class Facts(NamedTuple):
@@ -287,6 +289,8 @@ class RecordingState(NamedTuple):
     created: float
     overwrite: bool = False
     text: str = ""
+    whole: bool = False  #: as an arm's
+    names: bool = True
 
 
 #: How a call of a replayed turn can be answered.
@@ -961,14 +965,16 @@ def parse_arm(data: bytes, file: str) -> Arm:
 
 def parse_state(data: bytes, file: str) -> RecordingState:
     """Decode a recording's state.  :raises CassetteError: if a field is missing or mistyped."""
-    state: RecordingState = _flat(RecordingState, Fields(parse_json(data, file), file), whole=True)
+    fields = Fields(parse_json(data, file), file)
+    later = {"whole": fields.get("whole", bool, False), "names": fields.get("names", bool, True)}  # than the rest
+    state: RecordingState = _flat(RecordingState, fields, strict=True, **later)
     return state
 
 
 def parse_claim(data: bytes, file: str) -> Claim:
     """Decode a claim.  :raises CassetteError: if a field is missing or mistyped."""
     fields = Fields(parse_json(data, file), file)
-    return _flat(Claim, fields, whole=True, facts=parse_facts(fields))
+    return _flat(Claim, fields, strict=True, facts=parse_facts(fields))
 
 
 def parse_facts(fields: Fields) -> Facts:
@@ -986,7 +992,7 @@ def parse_ledger(data: bytes, file: str) -> Ledger:
     return _flat(
         Ledger,
         fields,
-        whole=True,
+        strict=True,
         facts=parse_facts(fields),
         calls=tuple(_parse_answered(fields)),
         **{name: fields.texts(name, ...) for name in ("sessions", "errors", "models", "foreign", "before")},
@@ -995,7 +1001,7 @@ def parse_ledger(data: bytes, file: str) -> Ledger:
 
 def _parse_answered(fields: Fields) -> Iterator[Answered]:
     for index, value in enumerate(fields.get("calls", list)):
-        yield _flat(Answered, Fields(value, fields.file, "calls", index), whole=True)
+        yield _flat(Answered, Fields(value, fields.file, "calls", index), strict=True)
 
 
 _TYPES: dict[Any, Any] = {
@@ -1007,14 +1013,14 @@ _TYPES: dict[Any, Any] = {
 }
 
 
-def _flat(kind: Any, fields: Fields, whole: bool = False, **ready: Any) -> Any:
+def _flat(kind: Any, fields: Fields, strict: bool = False, **ready: Any) -> Any:
     """Build a value from an object's fields of the same names and types.
 
-    :param whole: every field must be there, also one that has a default.
+    :param strict: every field must be there, also one that has a default.
     """
     for name, wanted in kind.__annotations__.items():
         if name not in ready:
-            default = ... if whole else kind._field_defaults.get(name, ...)
+            default = ... if strict else kind._field_defaults.get(name, ...)
             if wanted is float:
                 ready[name] = fields.number(name, default)
             elif get_origin(wanted) is Literal:

@@ -90,7 +90,9 @@ from .suite.door import (
 from .suite import arguments
 from .suite.ages import told_age
 from .suite.doctor import examine_hermes, examine_store, tried
+from .suite.agreement import Shown
 from .suite.masks import note_masks, read_masks
+from .suite.names import list_names
 from .suite.pins import check_pin, pin_holds
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
@@ -115,7 +117,7 @@ __all__ = [
 ]
 
 #: What the plugin does beyond the specification while Hermes runs.
-BEYOND = Beyond(Terminal, note_masks, read_masks)
+BEYOND = Beyond(Terminal, note_masks, read_masks, list_names, Shown)
 #: Seconds a replay or a recording may take unless `--timeout` says otherwise.
 DEFAULT_TIMEOUT = 900.0
 #: Seconds a gateway may take to answer a ping.
@@ -160,10 +162,18 @@ def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
 def _record_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
     parser.add_argument("--query", dest="cassette_query", metavar="TEXT", help="record this request now, headlessly")
-    parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
+    _extent_arguments(parser)
     parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
     _child_arguments(parser, "the folder to work in (default: this one)")
     add_json(parser)
+
+
+def _extent_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
+    whole = "keep the texts of the whole folder, not only of the files that the turn named"
+    parser.add_argument("--whole", dest="cassette_whole", action="store_true", help=whole)
+    names = "keep no list of the folder's files"
+    parser.add_argument("--no-names", dest="cassette_names", action="store_false", help=names)
 
 
 def _pin_arguments(parser: argparse.ArgumentParser) -> None:
@@ -268,7 +278,7 @@ def _saved_report(name: str, cassette: Cassette) -> str:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
     lines = [
         f"recorded {name} with {shown(cassette.model, _CELL) or 'the default model'}",
-        f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}",
+        f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}, {_told_extent(cassette)}",
         *(f"warning: {shown(warning)}" for warning in cassette.warnings),
         "answer:",
         textwrap.indent("\n".join(shown_lines(cassette.answer)), "  "),
@@ -277,6 +287,13 @@ def _saved_report(name: str, cassette: Cassette) -> str:
         "  " + quote(["hermes", "cassette", "run", name]),
     ]
     return "\n".join(lines)
+
+
+def _told_extent(cassette: Cassette) -> str:
+    """Say of which kind a cassette is: the texts of how much of the workspace it has, and the names."""
+    names = cassette.snapshot.names
+    listed = "no names" if names is None else f"{len(names):,} name{'s' * (len(names) != 1)}"
+    return f"{listed} ({'the whole folder' if cassette.snapshot.whole else 'only the texts of what the turn named'})"
 
 
 def _why_nothing_saved(child: Child, claim: Claim | None, kept: RecordingState | None) -> str:
@@ -355,13 +372,15 @@ def _row(store: Store, name: str) -> dict[str, Any]:
         "calls": summary.calls,
         "files": summary.files,
         "pins": None if summary.pins is None else len(summary.pins),
+        "whole": summary.whole,
+        "names": summary.names,
         "recorded_at": summary.recorded_at,
         "last": {key: last.get(key, "") for key in ("result", "model", "at")} if last else None,
         "warnings": list(summary.warnings),
     }
 
 
-_HEADINGS = ("name", "calls", "files", "pins", "last", "model", "age", "run")
+_HEADINGS = ("name", "calls", "files", "pins", "kind", "last", "model", "age", "run")
 #: Columns of a screen, and those of a name and a model that are shown of it whatever else there is.
 _WIDTH, _NAME, _MODEL = 80, 30, 8
 
@@ -374,13 +393,14 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
             r["calls"],
             r["files"],
             r["pins"],
+            "whole" if r["whole"] else "files" if r["names"] is None else "names",
             shown((r["last"] or {}).get("result", "-"), _CELL),
             shown((r["last"] or {}).get("model", "-"), _CELL),
             told_age(r["recorded_at"], now),
             told_age((r["last"] or {}).get("at"), now),
         )
         if "error" not in r
-        else (r["name"], "-", "-", "-", "broken", "-", "-", "-")
+        else (r["name"], "-", "-", "-", "-", "broken", "-", "-", "-")
         for r in rows
     ]
     texts = [["?" if cell is None else str(cell) for cell in row] for row in cells]
@@ -402,8 +422,8 @@ def _widths(texts: Sequence[Sequence[str]]) -> list[int]:
     """The columns' widths: the model gets what the others leave of a screen."""
     widths = [max(len(row[column]) for row in texts) for column in range(len(_HEADINGS))]
     widths[0] = min(widths[0], _NAME)
-    room = _WIDTH - 2 * (len(widths) - 1) - sum(widths) + widths[5]
-    widths[5] = min(widths[5], max(_MODEL, room))
+    room = _WIDTH - 2 * (len(widths) - 1) - sum(widths) + widths[6]
+    widths[6] = min(widths[6], max(_MODEL, room))
     return widths
 
 
@@ -415,7 +435,7 @@ def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> I
     parts = []
     for column, (text, width) in enumerate(zip(row, widths)):
         padded = text.rjust(width) if 1 <= column <= 3 else shown(text, width).ljust(width)
-        parts.append(coloured(padded, text, screen) if column == 4 and screen else padded)
+        parts.append(coloured(padded, text, screen) if column == 5 and screen else padded)
     yield "  ".join(parts).rstrip()
 
 
@@ -437,6 +457,8 @@ def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
         "calls": [{"tool": call.tool, "args": call.args} for call in cassette.calls],
         "not_kept": list(cassette.not_kept),
         "files": {path: file.size for path, file in cassette.snapshot.files.items()},
+        "whole": cassette.snapshot.whole,
+        "names": None if cassette.snapshot.names is None else len(cassette.snapshot.names),
         "skipped": dict(cassette.snapshot.skipped),
     }
 
@@ -465,6 +487,7 @@ def _described(
     yield f"{name}, recorded {shown(cassette.recorded_at, _CELL)} with {shown(cassette.model, _CELL) or 'an unnamed model'}"
     yield f"by Hermes {hermes or 'of unknown version'} on {platform or 'an unknown platform'}"
     yield f"in {shown(cassette.cwd) or 'an unknown folder (no snapshot)'}"
+    yield f"keeps {_told_extent(cassette)}"
     yield from block("request", [shown(cassette.request)])
     yield from block("answer", ["\n".join(shown_lines(cassette.answer))])
     yield from block(f"pins ({len(cassette.pins)})", map(shown, cassette.pins))
@@ -947,6 +970,8 @@ def _new_arm(
         cassette_sha=cassette_sha,
         overwrite=kind == "record" and options.cassette_overwrite,
         rg_major=ripgrep_major(),
+        whole=kind == "record" and options.cassette_whole,
+        names=kind != "record" or options.cassette_names,
     )
 
 
@@ -1374,7 +1399,8 @@ def _no_window() -> dict[str, Any]:
 
 
 def _session_record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    screen.print(shown(plugin.arm_recording(options.cassette, options.cassette_overwrite)))
+    extent = options.cassette_whole, options.cassette_names
+    screen.print(shown(plugin.arm_recording(options.cassette, options.cassette_overwrite, *extent)))
     return 0
 
 
@@ -1395,7 +1421,7 @@ def _session_ping(plugin: Plugin, options: argparse.Namespace, screen: Screen) -
 
 def _session_record_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
-    parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
+    _extent_arguments(parser)
 
 
 def _nothing(_: argparse.ArgumentParser) -> None:

@@ -62,12 +62,12 @@ from .middleware import (
     because,
     judge_calls,
     learn_search,
-    listed,
     other_model,
     out_of_steps,
     remarks,
+    snapshot_remarks,
 )
-from .snapshot import NoteMasks, SkipReason, Workspace, hermes_redactor, take_snapshot
+from .snapshot import Extent, Workspace, hermes_redactor, take_snapshot
 
 __all__ = [
     "ARM_LIFETIME",
@@ -1258,6 +1258,9 @@ class Plugin:
             rg_major=arm.rg_major,
             folder=arm.folder,
             earlier=turn.asked,
+            whole=arm.whole,
+            names=arm.names,
+            started=time.time(),
         )
         self._warn_of_yolo(recording)
         self.bindings.record(recording)
@@ -1291,8 +1294,11 @@ class Plugin:
 
     # recordings armed from inside a session
 
-    def arm_recording(self, name: str, overwrite: bool) -> str:
+    def arm_recording(self, name: str, overwrite: bool, whole: bool = False, names: bool = True) -> str:
         """Arm this session's next turn (`/cassette record`); return what to tell the person.
+
+        :param whole: the texts of the whole workspace are kept.
+        :param names: the names of all in it are kept.
 
         :raises CassetteError: if the name is bad or taken, or the host does
             not tell which session this is.
@@ -1304,9 +1310,9 @@ class Plugin:
         store.check_free(name, overwrite)
         session = self.this_session()
         if session:
-            arm_session(store, session, name, overwrite)
+            arm_session(store, session, name, overwrite, whole, names)
         else:
-            self._pending = RecordingState("armed", name, "", time.time(), overwrite)
+            self._pending = RecordingState("armed", name, "", time.time(), overwrite, "", whole, names)
         return f"armed: the next request of this session is recorded as {name!r} (within the hour)"
 
     def this_session(self) -> str:
@@ -1380,6 +1386,9 @@ class Plugin:
             faults=faults if turn.earlier else (),
             earlier=turn.asked,
             resumed=bool(turn.earlier) or not turn.first,
+            whole=state.whole,
+            names=state.names,
+            started=time.time(),
         )
         if why:
             return self._recording_fails(recording, why)
@@ -1454,7 +1463,7 @@ class Plugin:
             self.facts.plugin,
             models,
             foreign_calls(end.history, (), ours, hermes_version()),
-            self._beyond.note_masks,
+            self._beyond,
         )
 
     def _keep(self, recording: Recording, cassette: Cassette) -> None:
@@ -1530,11 +1539,12 @@ def _session_is_told() -> bool:
     return told and release is not None and release >= (0, 22)
 
 
-def arm_session(store: Store, session: str, name: str, overwrite: bool = False) -> None:
-    """Arm a session's next turn, in whatever process it comes."""
-    write_atomically(
-        store.recording_path(session), to_json(RecordingState("armed", name, session, time.time(), overwrite))
-    )
+def arm_session(
+    store: Store, session: str, name: str, overwrite: bool = False, whole: bool = False, names: bool = True
+) -> None:
+    """Arm a session's next turn, in whatever process it comes; see `Plugin.arm_recording`."""
+    state = RecordingState("armed", name, session, time.time(), overwrite, "", whole, names)
+    write_atomically(store.recording_path(session), to_json(state))
 
 
 def read_state(store: Store, session: str) -> RecordingState | None:
@@ -1583,7 +1593,7 @@ def make_cassette(
     plugin: str,
     models: Sequence[str] = (),
     foreign: Sequence[str] = (),
-    note_masks: NoteMasks | None = None,
+    beyond: Beyond = Beyond(),
 ) -> Cassette:
     """Judge every call of a recorded turn, take the snapshot, and collect the warnings.
 
@@ -1597,7 +1607,7 @@ def make_cassette(
         workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")))
         aliases = workspace.aliases
         recorder = recorder._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
-        snapshot = _snapshot(slots, workspace, note_masks, warnings)
+        snapshot = _snapshot(recording, slots, workspace, beyond, warnings)
     else:
         warnings.append("the session's working directory is not known: there is no snapshot")
     return Cassette(
@@ -1624,21 +1634,25 @@ def _recorder(calls: Sequence[Call], rg_major: int) -> Recorder:
 
 
 def _snapshot(
-    slots: Sequence[LiveCall], workspace: Workspace, note_masks: NoteMasks | None, warnings: list[str]
+    recording: Recording, slots: Sequence[LiveCall], workspace: Workspace, beyond: Beyond, warnings: list[str]
 ) -> Snapshot:
     """Take the snapshot, and add to the warnings what a person should know of it."""
-    calls = [Call(slot.tool, slot.args, slot.result) for slot in slots if slot.done and isinstance(slot.args, dict)]
-    redact = hermes_redactor()
+    deadline = time.monotonic() + SNAPSHOT_SECONDS
+    every = [
+        Call(slot.tool, slot.args if isinstance(slot.args, dict) else {}, slot.result if slot.done else "")
+        for slot in slots
+    ]
+    calls = [call for call, slot in zip(every, slots) if slot.done and isinstance(slot.args, dict)]
     try:
-        deadline = time.monotonic() + SNAPSHOT_SECONDS
-        taken = take_snapshot(calls, workspace, redact=redact, deadline=deadline, note_masks=note_masks)
+        evidence = beyond.evidence(every, workspace) if beyond.evidence else None
+        extent = Extent(recording.whole, recording.names, beyond.walk, evidence, recording.started, warnings)
+        taken = take_snapshot(
+            calls, workspace, redact=hermes_redactor(), deadline=deadline, note_masks=beyond.note_masks, extent=extent
+        )
     except Exception as error:  # the recorded results are worth keeping without it
         warnings.append(f"the snapshot failed ({type(error).__name__}): only recorded calls can be answered")
         return Snapshot()
-    if late := taken.skipped.get(SkipReason.LATE):
-        warnings.append(f"{late} files did not make it into the snapshot in {SNAPSHOT_SECONDS:g} s")
-    if slow := [path for path, why in taken.skipped_paths.items() if why == SkipReason.REDACTION_SLOW]:
-        warnings.append(f"not in the snapshot, since Hermes's redaction could take minutes over it: {listed(slow)}")
+    warnings += snapshot_remarks(taken, SNAPSHOT_SECONDS)
     return taken
 
 

@@ -41,10 +41,13 @@ from .cassette_store import (
     shown,
 )
 from .snapshot import (
-    NoteMasks,
+    Evidence,
     FOREGROUND_SECONDS,
     KEPT_TOOLS,
     NotKept,
+    NoteMasks,
+    SkipReason,
+    Walk,
     Word,
     Workspace,
     leading_json,
@@ -97,6 +100,9 @@ class Recording:
     :param faults: what the cassette must warn of already.
     :param earlier: the ids of the calls that the conversation held before this turn.
     :param resumed: the session had turns before.
+    :param whole: the texts of the whole workspace are to be kept.
+    :param names: the names of all in it are to be kept.
+    :param started: when the turn began, in seconds since the epoch; 0 unknown.
     """
 
     def __init__(
@@ -114,8 +120,12 @@ class Recording:
         faults: Iterable[str] = (),
         earlier: tuple[str, ...] = (),
         resumed: bool = False,
+        whole: bool = False,
+        names: bool = True,
+        started: float = 0.0,
     ) -> None:
         self.name, self.turn, self.session = name, turn, session
+        self.whole, self.names, self.started = whole, names, started
         self.request, self.model = request, model
         self.arm, self.overwrite, self.rg_major, self.folder = arm, overwrite, rg_major, folder
         self.faults = list(faults)
@@ -198,11 +208,41 @@ def judge_calls(slots: Sequence[LiveCall], elsewhere: Sequence[str] = ()) -> tup
     if elsewhere:
         not_kept += [tool[:_NAME_LENGTH] for tool in elsewhere]
         reasons["it was answered by something else"] = list(elsewhere)
-    warnings = [f"{listed(tools)}: {why}" for why, tools in reasons.items()]
+    warnings = [f"{_listed(tools)}: {why}" for why, tools in reasons.items()]
+    if writers := [tool for why, tools in reasons.items() if why in _MAY_WRITE for tool in tools]:
+        warnings.append(
+            f"{_listed(writers)}: may have changed something, so a run that does the same can only be DIVERGED"
+        )
     if not_kept:
         plural = "s were" if len(not_kept) > 1 else " was"
         warnings.insert(0, f"{len(not_kept)} tool call{plural} not kept: this cassette may not replay cleanly")
     return calls, not_kept, warnings
+
+
+#: Why calls are not kept that no replay can run again.
+_MAY_WRITE = frozenset(
+    {NotKept.FOREIGN_TOOL, NotKept.NOT_LISTED, NotKept.SYNTAX, NotKept.LINES, NotKept.ACTS, NotKept.WILD}
+    | {NotKept.NOT_FOREGROUND}
+)
+
+
+def snapshot_remarks(taken: Snapshot, seconds: float) -> list[str]:
+    """Say what a person should know of a snapshot, a line each.
+
+    :param seconds: how long it might take.
+    """
+    lines = []
+    if late := taken.skipped.get(SkipReason.LATE):
+        lines.append(f"{late} files did not make it into the snapshot in {seconds:g} s")
+    for reason, why in (
+        (SkipReason.REDACTION_SLOW, "not in the snapshot, since Hermes's redaction could take minutes over it"),
+        (SkipReason.CHANGED_IN_TURN, "not in the snapshot, since it changed during the turn"),
+        (SkipReason.WHOLE_TOTAL, "not in the snapshot, since 24 MB are the most"),
+    ):
+        if names := [path for path, one in taken.skipped_paths.items() if one == reason]:
+            more = taken.skipped.get(reason, 0) - len(names)
+            lines.append(f"{why}: {_listed(names)}" + f" and {more} more" * (more > 0))
+    return lines
 
 
 def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
@@ -331,7 +371,7 @@ def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
 _NAMES, _NAME_LENGTH = 10, 100
 
 
-def listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     """Names in the order of their first use, those used more than once with their number."""
     counts = Counter(shown(name, _NAME_LENGTH) for name in names)
     told = [name if count == 1 else f"{name} ({count})" for name, count in counts.items()]
@@ -360,10 +400,10 @@ def remarks(calls: Sequence[Call]) -> list[str]:
     for call in calls:
         if why := _failure(call):
             found.setdefault(why, []).append(call.tool)
-    lines = [f"{listed(tools)}: {why}, which every replay gives again" for why, tools in found.items()]
+    lines = [f"{_listed(tools)}: {why}, which every replay gives again" for why, tools in found.items()]
     if names := list(dict.fromkeys(name for call in calls for name in secret_contents(call))):
         files = f"{len(names)} file{'s' * (len(names) > 1)} with {'' if len(names) > 1 else 'a '}secret-looking"
-        lines.append(f"rows of {files} name{'s' * (len(names) > 1)} are in the results: {listed(names)}")
+        lines.append(f"rows of {files} name{'s' * (len(names) > 1)} are in the results: {_listed(names)}")
     if not calls:
         lines.append("no tool call was kept: a replay has nothing to answer with")
     return lines
@@ -550,12 +590,16 @@ class Beyond(NamedTuple):
     `commands` answers terminal commands in replays; None: only those that were
     recorded are answered.  `note_masks` notes in a recording where redaction
     hides something, and `read_masks` tells it to a replay; None: the masked text
-    is taken as it is.
+    is taken as it is.  `walk` lists the names of a workspace for a recording;
+    None: neither names nor a whole are kept.  `evidence` tells which files a
+    turn changed; None: each is kept as the turn leaves it.
     """
 
     commands: _Commands | None = None
     note_masks: NoteMasks | None = None
     read_masks: ReadMasks | None = None
+    walk: Walk | None = None
+    evidence: Callable[[Sequence[Call], Workspace], Evidence] | None = None
 
 
 #: How much of a command's spelling counts, beside what it makes its program do.

@@ -25,9 +25,9 @@ import unicodedata
 from collections import Counter
 from fnmatch import translate
 from functools import cache
-from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Protocol, Sequence
 
-from .cassette_store import Call, Snapshot, SnapshotFile, same_file
+from .cassette_store import Call, Name, Snapshot, SnapshotFile, same_file
 
 #: Tools whose results are kept; `terminal` has a rule of its own.
 KEPT_TOOLS = frozenset(
@@ -38,6 +38,8 @@ KEPT_TOOLS = frozenset(
 SNAPSHOT_FILE_LIMIT = 512 * 1024
 #: Kept texts beyond this many bytes of UTF-8 together are not kept.
 SNAPSHOT_LIMIT = 8 * 1024 * 1024
+#: The same where the texts of the whole workspace are kept, and how many texts those are at most.
+WHOLE_LIMIT, WHOLE_FILES = 24 * 1024 * 1024, 20_000
 #: A snapshot explains the absence of at most this many files by name.
 _SKIPPED_PATHS_LIMIT = 500
 #: File names, in lower case, that speak of secrets.
@@ -77,10 +79,13 @@ class SkipReason:
     NOT_REGULAR = "not a regular file"
     UNREADABLE = "unreadable"
     CHANGED = "changed while read"
+    CHANGED_IN_TURN = "changed during the turn"
+    IGNORED = "ignored by git"
     BINARY = "binary"
     NOT_UTF8 = "not UTF-8"
     TOO_LARGE = "too large"
     TOTAL = "over 8 MB in total"
+    WHOLE_TOTAL = "over 24 MB in total"
     LATE = "out of time"
     REFUSED = "refused by Hermes"
     NO_REDACTION = "no redaction"  #: a Hermes that cannot redact
@@ -628,6 +633,10 @@ class IgnoreRules:
         folder, _, name = full.rpartition("/")
         return self._folder_hidden(folder) or self._decide(folder, full, False)
 
+    def folder_ignored(self, path: str) -> bool:
+        """Say the same of a folder."""
+        return self._folder_hidden(f"{self._start}/{path}" if self._start else path)
+
     def _folder_hidden(self, folder: str) -> bool:
         pending = []
         while folder not in self._hidden:
@@ -1077,6 +1086,54 @@ Mask = tuple[int, int, str]
 NoteMasks = Callable[[str, str, Callable[[str], "str | None"]], "tuple[Mask, ...]"]
 
 
+class Tree(Protocol):
+    """Lists folders below one folder, and follows no link."""
+
+    def scan(self, path: str, most: int) -> list[tuple[str, os.stat_result | None]]:
+        """Up to so many names in a folder ("" is the root), each with its status, None where that cannot be had.
+
+        :raises OSError: if it cannot be read, or is no folder.
+        """
+
+
+class Listed(NamedTuple):
+    """What a walk through a workspace found."""
+
+    names: Mapping[str, Name] | None  #: None where they are not known
+    texts: Sequence[tuple[str, int]] = ()  #: files to keep beyond those that were named, the smallest first, and sizes
+    ignored: int = 0  #: files that git's rules leave out of those
+    fault: str = ""  #: why there are no names
+
+
+#: Lists a workspace, given what a plain search and what git leaves out, whether texts are to be kept, and what says
+#: that time is up.
+Walk = Callable[[Tree, IgnoreRules, IgnoreRules, bool, Callable[[], bool]], Listed]
+
+
+class Evidence(Protocol):
+    """What the calls of a turn showed of files, and which files they wrote."""
+
+    wrote: bool  #: a tool ran that may write
+    written: Mapping[str, str]  #: paths below the workspace, by what its `fold` makes of them
+
+    def knows(self, path: str) -> bool:
+        """Whether a call showed something of a file, or wrote it."""
+
+    def disagrees(self, path: str, text: str, size: int | None = None) -> int | None:
+        """The first line of a text that was shown otherwise, 0 for none in particular; None if it agrees."""
+
+
+class Extent(NamedTuple):
+    """What a snapshot keeps beyond the files that calls named, and leaves out of them."""
+
+    whole: bool = False  #: the texts of all files that git would list
+    names: bool = False  #: the names of all
+    walk: Walk | None = None  #: what lists the workspace; without it neither is kept
+    evidence: Evidence | None = None  #: what tells files that changed during the turn
+    started: float = 0.0  #: when that began, in seconds since the epoch; 0 unknown
+    faults: list[str] = []  #: where a person is told why there are no names
+
+
 def take_snapshot(
     calls: Iterable[Call],
     workspace: Workspace,
@@ -1084,9 +1141,10 @@ def take_snapshot(
     redact: Redactor | None,
     deadline: float,
     note_masks: NoteMasks | None = None,
+    extent: Extent = Extent(),
     now: Callable[[], float] = time.monotonic,
 ) -> Snapshot:
-    """Read and redact the workspace files that the calls named.
+    """Read and redact the workspace files that the calls named, and then what else is wanted.
 
     The files are read in one daemon thread, so that a disk that hangs costs no
     more than the time until `deadline`; a file that is not done by then is
@@ -1098,30 +1156,41 @@ def take_snapshot(
     :param note_masks: what notes where a text hides something; None notes nothing.
     """
     names, reasons = named_files(calls, workspace)
-    gathered = _Gathered(reasons)
-    if redact is None:
-        return gathered.close(names, SkipReason.NO_REDACTION)
-    reader = _Reader(workspace, redact, gathered, lambda: now() >= deadline, note_masks)
+    if extent.evidence is not None:
+        written = extent.evidence.written
+        reasons |= {path: skip_reason(path) or SkipReason.CHANGED_IN_TURN for path in written.values()}
+        names = [name for name in names if workspace.fold(name) not in written]
+    gathered = _Gathered(reasons, names, extent.whole)
+    reader = _Reader(workspace, redact, gathered, lambda: now() >= deadline, note_masks, extent)
     # Hermes keeps its settings for a session in context variables.
     context = contextvars.copy_context()
-    thread = threading.Thread(target=context.run, args=(reader.run, names), name="cassette-snapshot", daemon=True)
+    thread = threading.Thread(
+        target=context.run, args=(reader.run, names if redact else ()), name="cassette-snapshot", daemon=True
+    )
     if deadline > now():
         thread.start()
         thread.join(min(max(0.0, deadline - now()), threading.TIMEOUT_MAX))
-    return gathered.close(names, SkipReason.LATE)
+    taken = gathered.close(SkipReason.LATE if redact else SkipReason.NO_REDACTION)
+    if extent.names and taken.names is None:
+        extent.faults.append(gathered.fault)
+    return taken
 
 
 class _Gathered:
     """The files kept and skipped so far; closed once, by the one who waits, and deaf from then on."""
 
-    def __init__(self, reasons: Mapping[str, str]) -> None:
+    def __init__(self, reasons: Mapping[str, str], names: Sequence[str], whole: bool) -> None:
         self._lock = threading.Lock()
         self._closed = False
         self._files: dict[str, SnapshotFile] = {}
         self._reasons = dict(reasons)
         self._links: dict[str, str] = {}
         self._done: set[str] = set()
+        self._wanted = list(names)
+        self._whole, self._ignored = whole, 0
+        self._names: Mapping[str, Name] | None = None
         self._bytes = 0
+        self.fault = _NAMES_LATE  #: why no names are kept, if none are
 
     @property
     def closed(self) -> bool:
@@ -1129,8 +1198,20 @@ class _Gathered:
 
     @property
     def room(self) -> int:
-        """How many bytes may still be kept."""
-        return SNAPSHOT_LIMIT - self._bytes
+        """How many bytes may still be kept; -1 if not even an empty file may."""
+        if len(self._files) >= WHOLE_FILES:
+            return -1
+        return (WHOLE_LIMIT if self._whole else SNAPSHOT_LIMIT) - self._bytes
+
+    def list(self, listed: Listed) -> list[str]:
+        """Note what a walk found, and return which files are wanted beyond those that were named."""
+        with self._lock:
+            known = {*self._wanted, *self._reasons}
+            more = [path for path, _ in listed.texts if path not in known]
+            if not self._closed:
+                self._names, self._ignored, self.fault = listed.names, listed.ignored, listed.fault
+                self._wanted += more
+        return more
 
     def keep(self, name: str, path: str, file: SnapshotFile, size: int) -> None:
         """Keep what `name` led to, once, under the path the disk shows; `size` in bytes as stored."""
@@ -1154,16 +1235,20 @@ class _Gathered:
             if not self._closed:
                 self._links.update(links)
 
-    def close(self, names: Sequence[str], reason: str) -> Snapshot:
-        """Return the snapshot; names that are not done yet are skipped for `reason`."""
+    def close(self, reason: str) -> Snapshot:
+        """Return the snapshot; files that are wanted and not done yet are skipped for `reason`."""
         with self._lock:
             self._closed = True
-            late = {name: reason for name in names if name not in self._done}
+            late = {name: reason for name in self._wanted if name not in self._done}
         reasons = {**self._reasons, **late}
+        if self._whole:
+            total = {name: SkipReason.WHOLE_TOTAL for name, why in reasons.items() if why == SkipReason.TOTAL}
+            reasons |= total
         # What lies outside has no place in a map of this folder.
         listed = [name for name in reasons if reasons[name] != SkipReason.OUTSIDE]
         named = {name: reasons[name] for name in listed[:_SKIPPED_PATHS_LIMIT]}
-        return Snapshot(self._files, dict(Counter(reasons.values())), named, self._links)
+        skipped = dict(Counter(reasons.values())) | ({SkipReason.IGNORED: self._ignored} if self._ignored else {})
+        return Snapshot(self._files, skipped, named, self._links, self._names, self._whole)
 
 
 class Skip(Exception):
@@ -1180,55 +1265,83 @@ class _Reader:
     def __init__(
         self,
         workspace: Workspace,
-        redact: Redactor,
+        redact: Redactor | None,
         gathered: _Gathered,
         late: Callable[[], bool],
         note_masks: NoteMasks | None,
+        extent: Extent,
     ) -> None:
         self._workspace, self._redact = workspace, redact
         self._gathered, self._late, self._note_masks = gathered, late, note_masks
+        self._extent = extent
 
     def run(self, names: Iterable[str]) -> None:
-        """Read the files in order, until time is up."""
+        """Read the files in order, list the workspace and read what else is wanted, until time is up."""
         folder = Folder(self._workspace.root, self._workspace.fold_case)
         rules = IgnoreRules(folder.text, folder.has_git, _inside_git(folder.root))
         try:
-            for name in names:
+            for name in itertools.chain(names, self._list(folder, rules)):
                 if self._gathered.closed or self._late():
                     return
                 self._one(folder, rules, name)
         finally:
             folder.close()
 
+    def _list(self, folder: Folder, rules: IgnoreRules) -> Iterator[str]:
+        """List the workspace once this is asked for the first file, and return what is wanted of it."""
+        extent = self._extent
+        if extent.walk is None or not (extent.names or extent.whole) or self._late():
+            return
+        git_rules = IgnoreRules(lambda path: _git_text(folder, path), folder.has_git, _inside_git(folder.root))
+        stop = lambda: self._gathered.closed or self._late()  # noqa: E731
+        found = extent.walk(folder, rules, git_rules, extent.whole, stop)
+        more = self._gathered.list(found if extent.names else found._replace(names=None))
+        yield from more if self._redact else ()
+
     def _one(self, folder: Folder, rules: IgnoreRules, name: str) -> None:
         path = target = name
         try:
             path = target = folder.spelled(name)
             target, data, status = folder.read(path, self._gathered.room)
-            text, masks, size = self._text(data, path, target)
+            text, masks, size = self._text(data, status.st_mtime, name, path, target)
             file = SnapshotFile(text, status.st_size, status.st_mtime, rules.ignored(target), masks)
             self._gathered.keep(name, target, file, size)
         except Skip as skip:
             target = skip.path or target
-            self._gathered.skip(name, target, skip.reason)
+            gone = skip.reason == SkipReason.NOT_FOUND and self._extent.evidence is not None
+            changed = gone and self._extent.evidence.knows(name)  # type: ignore[union-attr]
+            self._gathered.skip(name, target, SkipReason.CHANGED_IN_TURN if changed else skip.reason)
         except Exception:  # a name from a model must not end the snapshot of the others
             self._gathered.skip(name, target, SkipReason.UNREADABLE)
         if target != path:
             self._gathered.link(folder.links(path, target))
 
-    def _text(self, data: bytes, *paths: str) -> tuple[str, tuple[Mask, ...] | None, int]:
+    def _text(self, data: bytes, mtime: float, *paths: str) -> tuple[str, tuple[Mask, ...] | None, int]:
         """Return the text as it is kept, what it hides, and its size in bytes as stored."""
+        if self._redact is None:
+            raise Skip(SkipReason.NO_REDACTION)
         text = decoded(data)
+        if self._changed(text, len(data), mtime, paths):
+            raise Skip(SkipReason.CHANGED_IN_TURN)
         kept = redacted(self._redact, text, *paths)
         size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
         if size > self._gathered.room:
             raise Skip(SkipReason.TOTAL)
         return kept, self._note_masks and self._note_masks(text, kept, self._alone), size
 
+    def _changed(self, text: str, size: int, mtime: float, paths: Iterable[str]) -> bool:
+        """Say whether a file is another one by now than when the turn was shown it, by any of its names."""
+        evidence, started = self._extent.evidence, self._extent.started
+        if evidence is None:
+            return False
+        if evidence.wrote and 0 < started <= mtime:
+            return True
+        return any(evidence.disagrees(path, text, size) is not None for path in dict.fromkeys(paths))
+
     def _alone(self, line: str) -> str | None:
         """Redact one line as the live search does; None when that fails."""
         try:
-            return self._redact(line, False)
+            return self._redact(line, False) if self._redact else None
         except Exception:  # then nothing is known of what a search shows
             return None
 
@@ -1257,6 +1370,15 @@ def redacted(redact: Redactor, text: str, *paths: str) -> str:
     if not isinstance(kept, str):
         raise Skip(SkipReason.REDACTION_FAILED)
     return kept
+
+
+#: Why there are no names where the walk was not done in time.
+_NAMES_LATE = "the names of the workspace could not be listed in time"
+
+
+def _git_text(folder: Folder, path: str) -> str | None:
+    """The text of an ignore file that git reads, too."""
+    return folder.text(path) if path.rpartition("/")[2] in (".gitignore", "exclude") else None
 
 
 def _inside_git(root: str) -> bool:
@@ -1290,6 +1412,7 @@ _FOLDER_FLAGS = (
     | getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0)
 )
+_LIST_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _HIDDEN_ATTRIBUTE = 2  # FILE_ATTRIBUTE_HIDDEN of Windows
 #: How many folders stay open, and how deep a file may lie.
 _OPEN_FOLDERS = 64
@@ -1346,6 +1469,26 @@ class Folder:
             return self._content(opened, _RULES_LIMIT, _RULES_LIMIT)[0].decode("utf-8", "replace")
         except (OSError, Skip):
             return None
+
+    def scan(self, path: str, most: int) -> list[tuple[str, os.stat_result | None]]:
+        """List a folder; see `Tree`."""
+        if self._by_name or os.scandir not in os.supports_fd:
+            full = os.path.join(self.root, *path.split("/")) if path else self.root
+            if os.path.realpath(full) != full or os.stat(full).st_dev != os.stat(self.root).st_dev:
+                raise OSError(errno.ELOOP, "it lies elsewhere")
+            with os.scandir(full) as entries:
+                return [(entry.name, _status(entry)) for entry in itertools.islice(entries, most)]
+        try:
+            descriptor = os.open(".", _LIST_FLAGS, dir_fd=self._folder(path))
+        except Skip:
+            raise OSError(errno.ENAMETOOLONG, "too deep") from None
+        try:
+            if os.fstat(descriptor).st_dev != os.fstat(self._folder("")).st_dev:
+                raise OSError(errno.EXDEV, "another file system")
+            with os.scandir(descriptor) as entries:
+                return [(entry.name, _status(entry)) for entry in itertools.islice(entries, most)]
+        finally:
+            os.close(descriptor)
 
     def has_git(self, path: str) -> bool:
         """Say whether the folder holds a `.git` of its own."""
@@ -1470,6 +1613,13 @@ class Folder:
             return data, status
         finally:
             os.close(descriptor)
+
+
+def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return entry.stat(follow_symlinks=False)
+    except OSError:  # gone by now, or out of reach
+        return None
 
 
 def _read_all(descriptor: int, limit: int) -> bytes:

@@ -42,14 +42,6 @@ from typing import (
 
 _T = TypeVar("_T")
 
-#: Results over this many bytes of UTF-8 are not kept.
-RESULT_LIMIT = 2 * 1024 * 1024
-#: Results of one turn beyond this many bytes together are not kept.
-TURN_LIMIT = 12 * 1024 * 1024
-
-
-#: Tool calls of one replayed turn after which the log is cut and the run INVALID.
-CALL_LIMIT = 5_000
 #: Seconds that a run may take at most; the command line takes no longer `--timeout`.
 LONGEST_RUN = 10_000_000
 _DAY = 86_400
@@ -666,7 +658,7 @@ def _small_lines(cassette: Cassette, counts: Mapping[str, Any]) -> bytes:
 def _large_lines(cassette: Cassette) -> bytes:
     """Calls and snapshot, to the end of the file."""
     calls = [{"tool": call.tool, "args": call.args, "result": call.result} for call in cassette.calls]
-    snapshot = {
+    snapshot: dict[str, Any] = {
         "skipped": dict(cassette.snapshot.skipped),
         "skipped_paths": dict(cassette.snapshot.skipped_paths),
         "links": dict(cassette.snapshot.links),
@@ -674,13 +666,10 @@ def _large_lines(cassette: Cassette) -> bytes:
             path: {name: one for name, one in file._asdict().items() if one is not None}
             for path, file in cassette.snapshot.files.items()
         },
-        **(
-            {}
-            if cassette.snapshot.names is None
-            else {"names": {path: _name_list(one) for path, one in cassette.snapshot.names.items()}}
-        ),
-        **({"whole": True} if cassette.snapshot.whole else {}),
     }
+    if cassette.snapshot.names is not None:
+        snapshot["names"] = {path: _name_list(one) for path, one in cassette.snapshot.names.items()}
+    snapshot |= {"whole": True} if cassette.snapshot.whole else {}
     return b"%s\n}\n" % _lines(cassette.name, calls=calls, snapshot=snapshot)
 
 

@@ -89,6 +89,7 @@ from .suite.door import (
 )
 from .suite import arguments
 from .suite.ages import told_age
+from .suite.extent import add_extent, recording_steps, told_extent
 from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.agreement import Shown
 from .suite.masks import note_masks, read_masks
@@ -162,18 +163,10 @@ def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
 def _record_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
     parser.add_argument("--query", dest="cassette_query", metavar="TEXT", help="record this request now, headlessly")
-    _extent_arguments(parser)
+    add_extent(parser)
     parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
     _child_arguments(parser, "the folder to work in (default: this one)")
     add_json(parser)
-
-
-def _extent_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--overwrite", dest="cassette_overwrite", action="store_true", help="replace a cassette")
-    whole = "keep the texts of the whole folder, not only of the files that the turn named"
-    parser.add_argument("--whole", dest="cassette_whole", action="store_true", help=whole)
-    names = "keep no list of the folder's files"
-    parser.add_argument("--no-names", dest="cassette_names", action="store_false", help=names)
 
 
 def _pin_arguments(parser: argparse.ArgumentParser) -> None:
@@ -202,7 +195,7 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
 def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     name = check_name(options.cassette)
     if options.cassette_query is None:
-        screen.print(_recording_steps(name))
+        screen.print(recording_steps(name))
         return 0
     request = check_recordable(options.cassette_query)
     check_replayable(request)
@@ -220,27 +213,6 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
         saved = _save_aside(launch, child, claim, aside, kept)
     _refuse_unstarted(launch, child, claim)
     return _tell_recording(launch, child, claim, kept, saved)
-
-
-def _recording_steps(name: str) -> str:
-    ask = ["hermes", "cassette", "record", name, "--query", "YOUR REQUEST"]
-    return textwrap.dedent(
-        f"""\
-        To record {name!r}, in the folder that the question is about:
-
-          {quote(ask)}
-
-        Or in a session that you start there: type the first line, then your request
-        (a chat that is attached to a gateway may refuse it):
-
-          /cassette record {name}
-          YOUR REQUEST
-
-        Then pin the facts a good answer must contain, and replay:
-
-          {quote(["hermes", "cassette", "pin", name, "FACT"])}
-          {quote(["hermes", "cassette", "run", name])}"""
-    )
 
 
 def _save_aside(
@@ -278,7 +250,7 @@ def _saved_report(name: str, cassette: Cassette) -> str:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
     lines = [
         f"recorded {name} with {shown(cassette.model, _CELL) or 'the default model'}",
-        f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}, {_told_extent(cassette)}",
+        f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}, {told_extent(cassette)}",
         *(f"warning: {shown(warning)}" for warning in cassette.warnings),
         "answer:",
         textwrap.indent("\n".join(shown_lines(cassette.answer)), "  "),
@@ -287,13 +259,6 @@ def _saved_report(name: str, cassette: Cassette) -> str:
         "  " + quote(["hermes", "cassette", "run", name]),
     ]
     return "\n".join(lines)
-
-
-def _told_extent(cassette: Cassette) -> str:
-    """Say of which kind a cassette is: the texts of how much of the workspace it has, and the names."""
-    names = cassette.snapshot.names
-    listed = "no names" if names is None else f"{len(names):,} name{'s' * (len(names) != 1)}"
-    return f"{listed} ({'the whole folder' if cassette.snapshot.whole else 'only the texts of what the turn named'})"
 
 
 def _why_nothing_saved(child: Child, claim: Claim | None, kept: RecordingState | None) -> str:
@@ -487,7 +452,7 @@ def _described(
     yield f"{name}, recorded {shown(cassette.recorded_at, _CELL)} with {shown(cassette.model, _CELL) or 'an unnamed model'}"
     yield f"by Hermes {hermes or 'of unknown version'} on {platform or 'an unknown platform'}"
     yield f"in {shown(cassette.cwd) or 'an unknown folder (no snapshot)'}"
-    yield f"keeps {_told_extent(cassette)}"
+    yield f"keeps {told_extent(cassette)}"
     yield from block("request", [shown(cassette.request)])
     yield from block("answer", ["\n".join(shown_lines(cassette.answer))])
     yield from block(f"pins ({len(cassette.pins)})", map(shown, cassette.pins))
@@ -971,7 +936,7 @@ def _new_arm(
         overwrite=kind == "record" and options.cassette_overwrite,
         rg_major=ripgrep_major(),
         whole=kind == "record" and options.cassette_whole,
-        names=kind != "record" or options.cassette_names,
+        names=kind != "record" or options.cassette_keep_names,
     )
 
 
@@ -1399,7 +1364,7 @@ def _no_window() -> dict[str, Any]:
 
 
 def _session_record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    extent = options.cassette_whole, options.cassette_names
+    extent = options.cassette_whole, options.cassette_keep_names
     screen.print(shown(plugin.arm_recording(options.cassette, options.cassette_overwrite, *extent)))
     return 0
 
@@ -1421,7 +1386,7 @@ def _session_ping(plugin: Plugin, options: argparse.Namespace, screen: Screen) -
 
 def _session_record_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
-    _extent_arguments(parser)
+    add_extent(parser)
 
 
 def _nothing(_: argparse.ArgumentParser) -> None:

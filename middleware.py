@@ -22,11 +22,8 @@ from functools import cached_property
 from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import (
-    CALL_LIMIT,
     HOWS,
     REPLAY_LIMIT,
-    RESULT_LIMIT,
-    TURN_LIMIT,
     Answered,
     Arm,
     Call,
@@ -56,6 +53,13 @@ from .snapshot import (
     terminal_verdict,
 )
 from .synth_search import MOST_WAYS_BACK, Miss, ReadMasks, Source, Synthesizer, coerce_args, learn_shapes, reads_like
+
+#: Results over this many bytes of UTF-8 are not kept.
+RESULT_LIMIT = 2 * 1024 * 1024
+#: Results of one turn beyond this many bytes together are not kept.
+TURN_LIMIT = 12 * 1024 * 1024
+#: Tool calls of one replayed turn after which the log is cut and the run INVALID.
+CALL_LIMIT = 5_000
 
 #: What the model sees for a call that the cassette cannot answer.  It is no
 #: result, but neither does Hermes's loop guard take it for a failing tool: the

@@ -16,7 +16,7 @@ from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 from ..cassette_store import Call
 from ..snapshot import KEPT_TOOLS, Workspace, leading_json, split_command, terminal_verdict
 
-__all__ = ["Shown", "disagrees", "lines_shown"]
+__all__ = ["Line", "Shown", "disagrees", "lines_shown"]
 
 #: What stands in a result for something that is not shown.
 _MASK = r"«redacted[^»\n]*»|<redacted[^>\n]*>|\*{3,}|\.{3}|…|\[REDACTED[^\]\n]*\]"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import difflib
 from typing import Any, Callable, Iterator, NamedTuple, Sequence
 
-from ..cassette_store import Snapshot, pin_holds
+from ..cassette_store import Snapshot
+from .pins import pin_holds
 from .drift import Change, Drift
 
 __all__ = ["Lost", "Matches", "lost_pins"]

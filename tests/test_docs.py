@@ -112,11 +112,11 @@ class Reasons(unittest.TestCase):
 class Numbers(unittest.TestCase):
     def test_limits_are_those_of_the_code(self) -> None:
         said = {
-            "over 2 MB": cassette_store.RESULT_LIMIT == 2 * 2**20,
-            "beyond 12 MB": cassette_store.TURN_LIMIT == 12 * 2**20,
+            "over 2 MB": middleware.RESULT_LIMIT == 2 * 2**20,
+            "beyond 12 MB": middleware.TURN_LIMIT == 12 * 2**20,
             "over 512 KB": snapshot.SNAPSHOT_FILE_LIMIT == 512 * 2**10,
             "beyond 8 MB": snapshot.SNAPSHOT_LIMIT == 8 * 2**20,
-            "more than 5,000 tool calls": cassette_store.CALL_LIMIT == 5000,
+            "more than 5,000 tool calls": middleware.CALL_LIMIT == 5000,
             "more than 16 unfinished replays": cassette_store.REPLAY_LIMIT == 16,
             "time-out is 900 s": cli.DEFAULT_TIMEOUT == 900,
             "15 s": hooks.SNAPSHOT_SECONDS == 15,
@@ -131,11 +131,11 @@ class Numbers(unittest.TestCase):
 
     def test_the_readme_tells_the_same_limits(self) -> None:
         for text in (
-            f"{cassette_store.RESULT_LIMIT // 2**20} MB of a result",
-            f"{cassette_store.TURN_LIMIT // 2**20} MB of a turn",
+            f"{middleware.RESULT_LIMIT // 2**20} MB of a result",
+            f"{middleware.TURN_LIMIT // 2**20} MB of a turn",
             f"{snapshot.SNAPSHOT_FILE_LIMIT // 2**10} KB of a file",
             f"{snapshot.SNAPSHOT_LIMIT // 2**20} MB of files",
-            f"{cassette_store.CALL_LIMIT:,} calls in a replay",
+            f"{middleware.CALL_LIMIT:,} calls in a replay",
             f"may take {hooks.SNAPSHOT_SECONDS:g} s there",
             f"Default time-out {cli.DEFAULT_TIMEOUT:g} s",
         ):

@@ -20,7 +20,6 @@ from tests.support import REPO, FakeContext, FakeHost, Turn, load_plugin, temp_f
 plugin_package = load_plugin()
 from session_cassettes import middleware, hooks  # noqa: E402
 from session_cassettes.cassette_store import (  # noqa: E402
-    RESULT_LIMIT,
     Arm,
     Call,
     Cassette,
@@ -35,7 +34,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     to_json,
     write_atomically,
 )
-from session_cassettes.middleware import MISS, LiveCall  # noqa: E402
+from session_cassettes.middleware import MISS, RESULT_LIMIT, LiveCall  # noqa: E402
 
 QUESTION = "Where is the auth handler?"
 

@@ -13,7 +13,6 @@ from unittest import mock
 from tests.support import FakeHost
 
 from session_cassettes.cassette_store import (
-    CALL_LIMIT,
     REPLAY_LIMIT,
     Arm,
     Call,
@@ -24,7 +23,7 @@ from session_cassettes.cassette_store import (
     Snapshot,
     SnapshotFile,
 )
-from session_cassettes.middleware import MISS, SEEN_LIMIT, Bindings, Recording, Replay, call_key
+from session_cassettes.middleware import CALL_LIMIT, MISS, SEEN_LIMIT, Bindings, Recording, Replay, call_key
 from session_cassettes.snapshot import Workspace
 
 FACTS = Facts("1.0.0", "f" * 64, 1, False, "0.19.0")

@@ -22,8 +22,8 @@ from unittest import mock
 from tests.support import REPO
 
 from session_cassettes import middleware, snapshot
-from session_cassettes.cassette_store import RESULT_LIMIT, TURN_LIMIT, Call, SnapshotFile
-from session_cassettes.middleware import KeepRules
+from session_cassettes.cassette_store import Call, SnapshotFile
+from session_cassettes.middleware import RESULT_LIMIT, TURN_LIMIT, KeepRules
 from session_cassettes.snapshot import NotKept, Redactor, Workspace
 
 POSIX_ONLY = unittest.skipIf(os.name == "nt", "needs POSIX files: FIFOs, links, devices")

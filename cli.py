@@ -345,9 +345,9 @@ def _row(store: Store, name: str) -> dict[str, Any]:
     }
 
 
-_HEADINGS = ("name", "calls", "files", "pins", "kind", "last", "model", "age", "run")
+_HEADINGS = ("name", "calls", "files", "pins", "last", "model", "kind", "age", "run")
 #: Columns of a screen, and those of a name and a model that are shown of it whatever else there is.
-_WIDTH, _NAME, _MODEL = 80, 30, 8
+_WIDTH, _NAME, _MODEL = 80, 23, 8
 
 
 def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
@@ -358,14 +358,14 @@ def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
             r["calls"],
             r["files"],
             r["pins"],
-            "whole" if r["whole"] else "files" if r["names"] is None else "names",
             shown((r["last"] or {}).get("result", "-"), _CELL),
             shown((r["last"] or {}).get("model", "-"), _CELL),
+            "whole" if r["whole"] else "files" if r["names"] is None else "names",
             told_age(r["recorded_at"], now),
             told_age((r["last"] or {}).get("at"), now),
         )
         if "error" not in r
-        else (r["name"], "-", "-", "-", "-", "broken", "-", "-", "-")
+        else (r["name"], "-", "-", "-", "broken", "-", "-", "-", "-")
         for r in rows
     ]
     texts = [["?" if cell is None else str(cell) for cell in row] for row in cells]
@@ -387,8 +387,8 @@ def _widths(texts: Sequence[Sequence[str]]) -> list[int]:
     """The columns' widths: the model gets what the others leave of a screen."""
     widths = [max(len(row[column]) for row in texts) for column in range(len(_HEADINGS))]
     widths[0] = min(widths[0], _NAME)
-    room = _WIDTH - 2 * (len(widths) - 1) - sum(widths) + widths[6]
-    widths[6] = min(widths[6], max(_MODEL, room))
+    room = _WIDTH - 2 * (len(widths) - 1) - sum(widths) + widths[5]
+    widths[5] = min(widths[5], max(_MODEL, room))
     return widths
 
 
@@ -400,7 +400,7 @@ def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> I
     parts = []
     for column, (text, width) in enumerate(zip(row, widths)):
         padded = text.rjust(width) if 1 <= column <= 3 else shown(text, width).ljust(width)
-        parts.append(coloured(padded, text, screen) if column == 5 and screen else padded)
+        parts.append(coloured(padded, text, screen) if column == 4 and screen else padded)
     yield "  ".join(parts).rstrip()
 
 

@@ -353,7 +353,7 @@ class Ages(CheckCase):
         self.store.save_run("shop", "20260101T000000-x", {"result": "PASS", "model": "m", "at": _now()})
         self.record("unknown", recorded_at="")
         head, *rows = self.run_command("list")[1].splitlines()
-        self.assertEqual(head.split(), ["name", "calls", "files", "pins", "last", "model", "age", "run"])
+        self.assertEqual(head.split(), ["name", "calls", "files", "pins", "last", "model", "kind", "age", "run"])
         first, second = (row.split() for row in rows)
         self.assertRegex(" ".join(first[-2:]), r"^\d+y [0-9]s$")
         self.assertEqual(second[-2:], ["-", "-"])

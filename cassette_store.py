@@ -113,6 +113,7 @@ class Recorder(NamedTuple):
     git: bool = False  #: the workspace lies in a git work tree
     fold_case: bool = False  #: the workspace's file system ignores case
     rg_major: int = 0  #: ripgrep's major version; 0 unknown
+    locale: str = ""  #: by which `ls` sorts, e.g. "C.UTF-8"; "" unknown
 
 
 class SnapshotFile(NamedTuple):
@@ -142,11 +143,13 @@ class Name(NamedTuple):
     hidden: bool = False
     ignored: bool = False  #: as a `SnapshotFile` is
     inside: int | None = None  #: of a folder whose names are not listed: how many names are below it
+    endings: str | None = None  #: what the names below it end in, from the last dot on, "/" between; None unknown
 
 
 _NOTHING = ("", *Name._field_defaults.values())
 _NAME_KINDS = frozenset(get_args(Name.__annotations__["kind"]))
-_NAME_SHAPES = frozenset((str, int, float, bool, bool, inside) for inside in (int, type(None)))
+_INSIDE = ((type(None), type(None)), (int, type(None)), (int, str))
+_NAME_SHAPES = frozenset((str, int, float, bool, bool, *inside) for inside in _INSIDE)
 #: Names that a snapshot keeps at most; of a larger workspace it keeps none.
 NAMES_LIMIT = 20_000
 
@@ -293,10 +296,10 @@ HOWS: tuple[_How, ...] = get_args(_How)
 class Answered(NamedTuple):
     """How one call of a replayed turn was answered.
 
-    `recorded` is the index of the
-    recorded call behind a hit; `repeat` counts from 1 among equal calls.
-    `reason` and `nearest` are for the person, never for the model.  `id` is
-    the model's own name for the call.
+    `recorded` is the index of the recorded call behind a hit; `repeat` counts
+    from 1 among equal calls.  `reason` and `nearest` are for the person, never
+    for the model.  `id` is the model's own name for the call.  Of a search,
+    `files` counts what the live tool reads, and `known` what has a text here.
     """
 
     tool: str
@@ -307,6 +310,8 @@ class Answered(NamedTuple):
     reason: str = ""
     nearest: str = ""
     id: str = ""
+    known: int = 0
+    files: int = 0
 
 
 class Ledger(NamedTuple):
@@ -802,6 +807,7 @@ def _parse_recorder(fields: Fields) -> Recorder:
         rg_major=host.get("rg_major", int, 0),
         git=host.get("git", bool, False),
         fold_case=host.get("fold_case", bool, False),
+        locale=host.get("locale", str, ""),
     )
 
 
@@ -864,7 +870,7 @@ def _climbs(path: str) -> bool:
 def _parse_names(snapshot: Fields) -> dict[str, Name]:
     found: dict[str, Any] = snapshot.get("names", dict)
     names = {
-        path: Name(*value) if type(value) is list and 0 < len(value) < 7 else None for path, value in found.items()
+        path: Name(*value) if type(value) is list and 0 < len(value) < 8 else None for path, value in found.items()
     }
     if fault := _name_fault(names):
         raise Fields({}, snapshot.file, "snapshot.names", fault[0]).bad("", fault[1])

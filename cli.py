@@ -93,11 +93,23 @@ from .suite.extent import add_extent, recording_steps, told_extent
 from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.agreement import Shown
 from .suite.masks import note_masks, read_masks
+from .suite.known_names import KnownNames
 from .suite.names import list_names
 from .suite.pins import check_pin, pin_holds
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
-from .middleware import Beyond, Child, PinResult, Verdict, because, doubts, exit_words, grade, other_model
+from .middleware import (
+    Beyond,
+    Child,
+    PinResult,
+    Verdict,
+    because,
+    doubts,
+    exit_words,
+    grade,
+    other_model,
+    searches_of_a_part,
+)
 
 if TYPE_CHECKING:
     from .suite import many
@@ -118,7 +130,7 @@ __all__ = [
 ]
 
 #: What the plugin does beyond the specification while Hermes runs.
-BEYOND = Beyond(Terminal, note_masks, read_masks, list_names, Shown)
+BEYOND = Beyond(Terminal, note_masks, read_masks, list_names, Shown, KnownNames)
 #: Seconds a replay or a recording may take unless `--timeout` says otherwise.
 DEFAULT_TIMEOUT = 900.0
 #: Seconds a gateway may take to answer a ping.
@@ -760,6 +772,7 @@ def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[st
             for one in verdict.pins
         ],
         "path": verdict.path,
+        "searches_of_a_part": len(searches_of_a_part(ledger.calls)) if ledger else 0,
         "answer": ledger.answer if ledger else "",
         "calls": [call._asdict() for call in ledger.calls] if ledger else [],
         "misses": [

@@ -1630,7 +1630,9 @@ def make_cassette(
 def _recorder(calls: Sequence[Call], rg_major: int) -> Recorder:
     """This Hermes, as far as its answers depend on it."""
     search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
-    return Recorder(hermes_version(), sys.platform, search, rg_major=rg_major if search == "rg" else 0)
+    given = (os.environ.get(name) for name in ("LC_ALL", "LC_COLLATE", "LANG"))
+    locale = next(filter(None, given), "C")
+    return Recorder(hermes_version(), sys.platform, search, rg_major=rg_major if search == "rg" else 0, locale=locale)
 
 
 def _snapshot(

@@ -41,8 +41,10 @@ from .snapshot import (
     Evidence,
     FOREGROUND_SECONDS,
     KEPT_TOOLS,
+    Names,
     NotKept,
     NoteMasks,
+    ReadMasks,
     SkipReason,
     Walk,
     Word,
@@ -52,7 +54,17 @@ from .snapshot import (
     split_command,
     terminal_verdict,
 )
-from .synth_search import MOST_WAYS_BACK, Miss, ReadMasks, Source, Synthesizer, coerce_args, learn_shapes, reads_like
+from .synth_search import (
+    FAMILIES,
+    MOST_WAYS_BACK,
+    Miss,
+    Source,
+    Synthesizer,
+    Told,
+    coerce_args,
+    learn_shapes,
+    read_page,
+)
 
 #: Results over this many bytes of UTF-8 are not kept.
 RESULT_LIMIT = 2 * 1024 * 1024
@@ -596,7 +608,8 @@ class Beyond(NamedTuple):
     hides something, and `read_masks` tells it to a replay; None: the masked text
     is taken as it is.  `walk` lists the names of a workspace for a recording;
     None: neither names nor a whole are kept.  `evidence` tells which files a
-    turn changed; None: each is kept as the turn leaves it.
+    turn changed; None: each is kept as the turn leaves it.  `names`
+    answers from a recording's names alone; None: nothing does.
     """
 
     commands: _Commands | None = None
@@ -604,6 +617,7 @@ class Beyond(NamedTuple):
     read_masks: ReadMasks | None = None
     walk: Walk | None = None
     evidence: Callable[[Sequence[Call], Workspace], Evidence] | None = None
+    names: Callable[[Source], Names] | None = None
 
 
 #: How much of a command's spelling counts, beside what it makes its program do.
@@ -913,12 +927,31 @@ def learn(calls: Sequence[Call], snapshot: Snapshot) -> dict[str, Any]:
     seen: dict[str, set[Any]] = {"family": set(), "rg_major": set()}
     for call in calls:
         if call.tool == "read_file":
-            seen["family"].update(reads_like(call, snapshot))
+            seen["family"].update(_reads_like(call, snapshot))
         elif call.tool == "search_files":
             error = re.search(r"Search failed: (rg: )?regex parse error", str(call.result)[:4096])
             seen["rg_major"].update({14 if error[1] else 13} if error else ())
     seen["search"] = {learn_search(calls)} - {""}
     return {fact: values.pop() for fact, values in seen.items() if len(values) == 1}
+
+
+def _reads_like(call: Call, snapshot: Snapshot) -> set[str]:
+    """Name the family whose answer to this read is the recorded one, if only one fits."""
+    file = snapshot.files.get(str(call.args.get("path", "")))
+    try:
+        if file is None and '"not_found"' not in call.result:
+            return set()
+        result = json.loads(call.result)
+        if not isinstance(result, dict) or "content" not in result or file is None:
+            return {"0.22"} if isinstance(result, dict) and "not_found" in result else set()
+    except (TypeError, ValueError):
+        return set()
+    fits = set()
+    for name, family in FAMILIES.items():
+        args = coerce_args("read_file", call.args, name)
+        if read_page(file, args["offset"], args["limit"], family) == result:
+            fits.add(name)
+    return fits if len(fits) == 1 else set()
 
 
 def learn_search(calls: Iterable[Call]) -> str:
@@ -984,12 +1017,12 @@ class Replay:
         self._run_command: Callable[[Mapping[str, Any], str], tuple[str, str]] | None = None
         self._folder = ""  # where a terminal command now runs, relative to the workspace
         if cassette is not None:
-            self._load(cassette, beyond.read_masks)
+            self._load(cassette, beyond)
             if beyond.commands is not None and self._synth is not None and not self._commands.moved:
                 calls = [call for call in cassette.calls if call.tool == "terminal" and _is_plain_call(call.args)]
                 self._run_command = beyond.commands(self._synth.source, calls)
 
-    def _load(self, cassette: Cassette, read_masks: ReadMasks | None) -> None:
+    def _load(self, cassette: Cassette, beyond: Beyond) -> None:
         for number, call in enumerate(cassette.calls):
             key = self._call_key(call.tool, call.args)
             self._index.setdefault(key, []).append(number)
@@ -999,7 +1032,9 @@ class Replay:
             learned = {**learn(cassette.calls, cassette.snapshot), "shapes": learn_shapes(cassette.calls)}
             if major := self._recorder.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
-            self._synth = Synthesizer(cassette.snapshot, self._workspace, self._recorder, learned, read_masks)
+            self._synth = Synthesizer(
+                cassette.snapshot, self._workspace, self._recorder, learned, beyond.read_masks, beyond.names
+            )
 
     def answer(self, tool: Any, args: Any, session: str, call_id: Any = "") -> Any:
         """Answer one tool call.  Never raises, whatever it is given."""
@@ -1059,7 +1094,7 @@ class Replay:
             return self._hit(tool, plain, key, recorded, cassette)
         try:
             if tool == "terminal":
-                text = self._run(args)
+                told = Told(self._run(args))
             elif tool not in ("read_file", "search_files"):
                 raise Miss("this call was not recorded")
             elif moved:
@@ -1067,13 +1102,13 @@ class Replay:
             elif self._synth is None:
                 raise Miss("the recording has no snapshot")
             else:
-                text = self._synth.answer(tool, args)
+                told = self._synth.tell(tool, args)
         except Miss as miss:
             number = None if moved else self._refusal(tool, args.get("path"))
             if number is None:
                 return Answered(tool, plain, "miss", reason=str(miss)), MISS
             return Answered(tool, plain, "hit", recorded=number), _text(cassette.calls[number])
-        return Answered(tool, plain, "synthesized"), text
+        return Answered(tool, plain, "synthesized", known=told.known, files=told.files), told.text
 
     def _run(self, args: Mapping[str, Any]) -> str:
         """Answer a terminal command from the files.  :raises Miss: if they do not tell."""
@@ -1409,7 +1444,20 @@ def describe_path(calls: Sequence[Answered], recorded: int) -> str:
     counts = [sum(call.how == how for call in calls) for how in HOWS]
     total = f"{len(calls)} call{'' if len(calls) == 1 else 's'}"
     tally = f"{counts[0]} hit, {counts[1]} synthesized, {counts[2]} miss"
-    return f"{total}: {tally}; {_compare(calls, recorded)}"
+    return f"{total}: {tally}; {_compare(calls, recorded)}{_partly(calls)}"
+
+
+def searches_of_a_part(calls: Iterable[Answered]) -> list[Answered]:
+    """Return the searches in which a file without a known text might have been found."""
+    return [call for call in calls if call.known < call.files]
+
+
+def _partly(calls: Iterable[Answered]) -> str:
+    partly = searches_of_a_part(calls)
+    if not partly:
+        return ""
+    least = min(partly, key=lambda call: call.known / call.files)
+    return f"; searches of a part: {len(partly)} ({least.known} of {least.files} files)"
 
 
 def _compare(calls: Sequence[Answered], recorded: int) -> str:

@@ -255,6 +255,26 @@ class Workspace:
         return None if before is None or names is None else _Place(before[0], names)
 
 
+class Links:
+    """The links of a workspace that its snapshot knows of."""
+
+    def __init__(self, links: Mapping[str, str], fold_case: bool) -> None:
+        self._fold: Callable[[str], str] = str.casefold if fold_case else str
+        self._targets = {self._fold(link): target for link, target in links.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._targets)
+
+    def follow(self, path: str) -> tuple[str, bool]:
+        """Return a workspace path without the links on its way, and whether its last name is one."""
+        walked, is_link = "", False
+        for name in path.split("/") if path and self else ():
+            step = f"{walked}/{name}" if walked else name
+            target = self._targets.get(self._fold(step))
+            walked, is_link = (step, False) if target is None else (target, True)
+        return walked or ("" if is_link else path), is_link
+
+
 def _anchored(path: str, windows: bool) -> tuple[str, str]:
     """Split off what a path hangs on: ("c:/", "x"), ("//host/share/", "x"), ("/", "x"),
     ("c:", "x") for a path relative to a drive, ("", "x") for a relative one."""
@@ -1132,6 +1152,33 @@ class Extent(NamedTuple):
     evidence: Evidence | None = None  #: what tells files that changed during the turn
     started: float = 0.0  #: when that began, in seconds since the epoch; 0 unknown
     faults: list[str] = []  #: where a person is told why there are no names
+
+
+#: Tells what is masked in a file, None for nothing (`suite.masks.Masks`).
+ReadMasks = Callable[[SnapshotFile], Any]
+
+
+class Names(Protocol):
+    """What is known of the names in a workspace, beside the texts that are kept."""
+
+    def kind(self, key: str) -> str:
+        """Return "file", "folder", or "" for what is not there.  :raises Miss: if the names do not tell."""
+
+    def read(self, typed: str, key: str) -> dict[str, Any]:
+        """Return what a reading says of a path without a text.  :raises Miss: if that is not certain."""
+
+    def not_found(self, typed: str, key: str) -> str:
+        """Return the error of a search there.  :raises Miss: if something is there."""
+
+    def unread(self, root: Any, documents: Sequence[Any], room: int) -> list[str]:
+        """Return those of the files without a text in which a search may find something.
+
+        :param room: how many more rows of files would be told, 0 where none are.
+        :raises Miss: if nothing below the root is known.
+        """
+
+    def ripgrep_leaves(self, path: str) -> bool:
+        """Say whether ripgrep finds nothing in a file that it meets below a folder."""
 
 
 def take_snapshot(

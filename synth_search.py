@@ -13,24 +13,25 @@ import json
 import re
 import threading
 from functools import lru_cache
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Protocol, Sequence
+from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .cassette_store import Call, Recorder, Snapshot, SnapshotFile, hermes_release
 from .patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
-from .snapshot import GlobRule, SkipReason, Workspace
+from .snapshot import GlobRule, Links, Names, ReadMasks, SkipReason, Workspace
 
 __all__ = [
+    "BINARY_ENDINGS",
     "DEADLINE",
     "MOST_WAYS_BACK",
-    "Masked",
+    "FAMILIES",
     "Miss",
     "READ_BUDGET",
-    "ReadMasks",
     "Source",
     "Synthesizer",
+    "Told",
     "coerce_args",
     "learn_shapes",
-    "reads_like",
+    "read_page",
 ]
 
 # --- errors ---------------------------------------------------------------
@@ -143,12 +144,12 @@ _HERMES_22 = _HERMES_20._replace(
     hint_inside=True,
     row_length=2000,
 )
-_FAMILIES = {family.name: family for family in (_HERMES_19, _HERMES_20, _HERMES_22)}
+FAMILIES = {family.name: family for family in (_HERMES_19, _HERMES_20, _HERMES_22)}
 
 
 def _family(hermes: str, learned: Mapping[str, Any] | None = None) -> Family:
     """Choose the table: what the recording shows wins over what it is called."""
-    seen = _FAMILIES.get(str((learned or {}).get("family", "")))
+    seen = FAMILIES.get(str((learned or {}).get("family", "")))
     if seen is not None:
         return seen
     version = hermes_release(hermes)
@@ -259,40 +260,15 @@ def _most(value: Any, bound: int) -> Any:
     return min(value, bound) if isinstance(value, int) else value
 
 
-# --- what redaction hides ---------------------------------------------------------
-
-
-class Masked(Protocol):
-    """What redaction hides in one file, and which questions that leaves open."""
-
-    @property
-    def countable(self) -> bool:
-        """Whether the file has as many lines as its text here."""
-
-    def found(self, search: Search, text: str, bom: bool) -> tuple[list[int], bool]:
-        """Return the lines that match whatever is masked, and whether no other line may."""
-
-    def touch(self, lines: Iterable[int]) -> bool:
-        """Say whether something is masked in one of these lines."""
-
-    def stands(self, line: int) -> bool:
-        """Say whether a line has the number that it has here."""
-
-    def shown_alike(self, lines: range) -> bool:
-        """Say whether these lines stand where they do here, and a search shows them as they are here."""
-
-    def read_alike(self, lines: range, length: int) -> bool:
-        """Say whether a reading shows these lines as they are here.
-
-        :param length: of what is shown in all; much of it is cut before it is masked.
-        """
-
-
-#: Tells what is masked in a file, None for nothing.
-ReadMasks = Callable[[SnapshotFile], "Masked | None"]
-
-
 # --- the answer to a call -------------------------------------------------------
+
+
+class Told(NamedTuple):
+    """An answer, and how much of what it is asked of is known."""
+
+    text: str
+    known: int = 0  #: of the files that a search reads, those with a text
+    files: int = 0  #: all files that it reads
 
 
 class Synthesizer:
@@ -304,6 +280,7 @@ class Synthesizer:
 
     :param learned: what `learn` found; it wins over the recording Hermes's version.
     :param read_masks: what tells where redaction hides something; None takes each text as it is.
+    :param names: makes what answers from names alone; None: nothing does.
     """
 
     def __init__(
@@ -313,8 +290,11 @@ class Synthesizer:
         recorder: Recorder,
         learned: Mapping[str, Any] | None = None,
         read_masks: ReadMasks | None = None,
+        names: Callable[[Source], Names] | None = None,
     ) -> None:
         self.source = self._source = Source(snapshot, workspace, recorder, learned or {}, read_masks)
+        if names is not None and snapshot.names is not None:
+            self.source.names = names(self.source)
         release = hermes_release(recorder.hermes)
         known = release is None or release < (0, 23)
         self._shapes: frozenset[_Shape | None] | None = (
@@ -328,16 +308,23 @@ class Synthesizer:
 
         :raises Miss: if the snapshot cannot tell; never anything else.
         """
-        text = self._answer(tool, args)
-        if self._shapes is not None and _shape_of(tool, text) not in self._shapes:
-            raise Miss("the Hermes that recorded may word such an answer otherwise: no recorded result shows it")
-        return text
+        return self.tell(tool, args).text
 
-    def _answer(self, tool: str, args: Mapping[str, Any]) -> str:
+    def tell(self, tool: str, args: Mapping[str, Any]) -> Told:
+        """Return the text that the live tool would have returned, and how much of the files it is made from.
+
+        :raises Miss: if the snapshot cannot tell; never anything else.
+        """
+        told = self._answer(tool, args)
+        if self._shapes is not None and _shape_of(tool, told.text) not in self._shapes:
+            raise Miss("the Hermes that recorded may word such an answer otherwise: no recorded result shows it")
+        return told
+
+    def _answer(self, tool: str, args: Mapping[str, Any]) -> Told:
         try:
             wanted = _coerced(tool, args, self._source.family, self._source.version)
             if tool == "read_file":
-                return self._reader.answer(wanted)
+                return Told(self._reader.answer(wanted))
             if tool == "search_files":
                 return self._searcher.answer(wanted)
         except Miss:
@@ -356,26 +343,6 @@ MOST_WAYS_BACK = 32
 
 #: Why a masked stretch keeps a question open.
 _MASKED = "{}: what the live tool would say depends on a masked secret"
-
-
-class _Links:
-    """The links of a workspace that its snapshot knows of."""
-
-    def __init__(self, links: Mapping[str, str], fold_case: bool) -> None:
-        self._fold: Callable[[str], str] = str.casefold if fold_case else str
-        self._targets = {self._fold(link): target for link, target in links.items()}
-
-    def __bool__(self) -> bool:
-        return bool(self._targets)
-
-    def follow(self, path: str) -> tuple[str, bool]:
-        """Return a workspace path without the links on its way, and whether its last name is one."""
-        walked, is_link = "", False
-        for name in path.split("/") if path and self else ():
-            step = f"{walked}/{name}" if walked else name
-            target = self._targets.get(self._fold(step))
-            walked, is_link = (step, False) if target is None else (target, True)
-        return walked or ("" if is_link else path), is_link
 
 
 class Source:
@@ -397,10 +364,8 @@ class Source:
         self.rg = (recorder.search or learned.get("search", "rg")) != "grep"
         self.rg_major: int | None = learned.get("rg_major")
         self.windows = recorder.platform == "win32"
-        self.links = _Links(snapshot.links, recorder.fold_case)
-        #: all that is known to lie below the workspace, hidden or ignored: path to "file", "folder" (both with
-        #: " ignored"), "link", "other", or "closed" for a folder of which nothing is told; None: not all is known
-        self.names: Mapping[str, str] | None = None
+        self.links = Links(snapshot.links, recorder.fold_case)
+        self.names: Names | None = None
         self._read_masks = read_masks
         self._lock = threading.Lock()
         self._index: _Index | None = None
@@ -411,7 +376,8 @@ class Source:
         if self._index is None:
             with self._lock:
                 if self._index is None:
-                    self._index = _Index(self.snapshot, self.recorder.git, self._read_masks)
+                    snapshot = self.snapshot if self.names else self.snapshot._replace(names=None)
+                    self._index = _Index(snapshot, self.recorder.git, self._read_masks)
         return self._index
 
     def key(self, path: str, base: str = "") -> str:
@@ -463,7 +429,7 @@ def _suffix(path: str) -> str:
 # --- read_file ------------------------------------------------------------------
 
 #: Endings that `read_file` refuses by name alone.
-_BINARY = frozenset(
+BINARY_ENDINGS = frozenset(
     ".png .jpg .jpeg .gif .bmp .ico .webp .tiff .tif .mp4 .mov .avi .mkv .webm .wmv .flv "
     ".m4v .mpeg .mpg .mp3 .wav .ogg .flac .aac .m4a .wma .aiff .opus .zip .tar .gz .bz2 .7z "
     ".rar .xz .z .tgz .iso .exe .dll .so .dylib .bin .o .a .obj .lib .app .msi .deb .rpm .doc "
@@ -494,21 +460,27 @@ class _Reader:
         source = self._source
         key = source.key(path)
         file = source.snapshot.files.get(key)
-        if file is None or path.endswith(("/", "\\")):
-            raise Miss(source.absence(path, key))
+        if path.endswith(("/", "\\")):
+            file = None
+        if file is None:
+            if source.names is None:
+                raise Miss(source.absence(path, key))
+            source.names.kind(key)
         suffix = _suffix(key)
         if suffix in source.family.documents:
             raise Miss(f"{path}: read_file converts {suffix} files, a snapshot holds their text")
-        if suffix in _BINARY:
+        if suffix in BINARY_ENDINGS:
             return _dump(
                 {
                     "error": f"Cannot read binary file '{path}' ({suffix}). Use "
                     "vision_analyze for images, or terminal to inspect binary files."
                 }
             )
+        if file is None:
+            return _dump(source.names.read(path, key))  # type: ignore[union-attr]
         if _looks_binary(file.text, source.family):
             raise Miss(f"{path}: the live tool takes this file for binary")
-        page = _read_page(file, offset, limit, source.family, source.index.lines(key))
+        page = read_page(file, offset, limit, source.family, source.index.lines(key))
         masks = source.index.masks(key)
         shown = range(offset - 1, offset - 1 + limit)
         if masks and not masks.read_alike(shown, len(page["content"])):
@@ -525,7 +497,7 @@ def _looks_binary(text: str, family: Family) -> bool:
     return bool(sample) and odd / len(sample) > 0.30
 
 
-def _read_page(
+def read_page(
     file: SnapshotFile, offset: int, limit: int, family: Family, lines: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Return the decoded answer to one `read_file` call.
@@ -661,6 +633,10 @@ _GROUPED = (
 _WITHHELD = frozenset(".env .env.local .env.development .env.production .env.test .env.staging .envrc".split())
 
 
+class _NotThere(Miss):
+    """Where a search was to begin is not there; `reason` is what the live tool says of it."""
+
+
 class _Root(NamedTuple):
     """Where a search begins: as the model typed it, and what that is."""
 
@@ -679,17 +655,20 @@ class _Searcher:
         self._content = _ContentSearch(source)
         self._listing = _FileListing(source)
 
-    def answer(self, args: Mapping[str, Any]) -> str:
+    def answer(self, args: Mapping[str, Any]) -> Told:
         path, family = args["path"], self._source.family
         if path is None:
-            return _dump({"error": "expected str, bytes or os.PathLike object, not NoneType"})
+            return Told(_dump({"error": "expected str, bytes or os.PathLike object, not NoneType"}))
         if path == "":
-            return _dump({"total_count": 0, "error": "Path not found: "})
+            return Told(_dump({"total_count": 0, "error": "Path not found: "}))
         _check_search(args)
-        roots, note = self._roots(path)
+        try:
+            roots, note = self._roots(path)
+        except _NotThere as gone:
+            return Told(_dump({"total_count": 0, "error": gone.reason}))
         if args["target"] == "content" and not isinstance(args["context"], (int, float)):
             kind = type(args["context"]).__name__
-            return _dump({"error": f"'>' not supported between instances of '{kind}' and 'int'"})
+            return Told(_dump({"error": f"'>' not supported between instances of '{kind}' and 'int'"}))
         found = self._found(roots[0], args) if not note else self._merged(roots, args)
         if note:
             found.warning = note
@@ -700,15 +679,14 @@ class _Searcher:
                 f"{omitted} result(s) omitted because they target credential, "
                 "token, cache, or secret-bearing environment files."
             )
-        if not found.truncated:
-            return _dump(out)
-        hint = (
-            f"Results truncated. Use offset={args['offset'] + args['limit']} to see more, "
-            "or narrow with a more specific pattern or file_glob."
-        )
-        if family.hint_inside:
-            return _dump({**out, "_hint": hint})
-        return f"{_dump(out)}\n\n[Hint: {hint}]"
+        text = _dump(out)
+        if found.truncated:
+            hint = (
+                f"Results truncated. Use offset={args['offset'] + args['limit']} to see more, "
+                "or narrow with a more specific pattern or file_glob."
+            )
+            text = _dump({**out, "_hint": hint}) if family.hint_inside else f"{text}\n\n[Hint: {hint}]"
+        return Told(text, len(found.known), len(found.known | found.unread))
 
     def _found(self, root: _Root, args: Mapping[str, Any]) -> _Found:
         if root.linked and self._source.rg and not root.is_file:
@@ -727,13 +705,23 @@ class _Searcher:
             return [self._root(path)], ""
         except Miss as miss:
             parts = self._parts(path)
-            if len(parts) < 2:
+            if len(parts) < 2 or self._source.names and not isinstance(miss, _NotThere):
                 raise
-            try:
-                roots = [self._root(part) for part in parts]
-            except Miss:
-                raise miss from None
-        return roots, f"path contained {len(parts)} entries; searched {len(parts)} that exist"
+            roots, gone = [], []
+            for part in parts:
+                try:
+                    roots.append(self._root(part))
+                except _NotThere:
+                    gone.append(self._expanded(part))
+                except Miss:
+                    raise (Miss(miss.reason) if isinstance(miss, _NotThere) else miss) from None
+            if not roots:
+                raise
+        note = f"path contained {len(parts)} entries; searched {len(roots)} that exist"
+        if gone:
+            more = f" (+{len(gone) - 3} more)" if len(gone) > 3 else ""
+            note += f"; skipped missing: {', '.join(gone[:3])}{more}"
+        return roots, note
 
     def _parts(self, path: str) -> list[str]:
         if self._source.family.splits == "any":
@@ -746,16 +734,23 @@ class _Searcher:
     def _root(self, typed: str) -> _Root:
         source = self._source
         key = source.key(typed)
-        if typed.startswith("~"):
-            typed = source.workspace.home + typed[1:]
+        typed = self._expanded(typed)
         rel = source.workspace.relative(typed) or ""
         real, is_link = source.links.follow(rel)
         slashed = typed.endswith(("/", "\\"))
         if key in source.snapshot.files and not slashed:
             return _Root(typed, key, True, real != rel, is_link)
+        kind = source.names.kind(key) if source.names else ""
         if key in source.index.folders:
             return _Root(typed, key, False, real != rel, is_link and not slashed)
+        if kind == "file" and not slashed:
+            return _Root(typed, key, True, real != rel, is_link)
+        if source.names:
+            raise _NotThere(source.names.not_found(typed, key))
         raise Miss(source.absence(typed, key))
+
+    def _expanded(self, path: str) -> str:
+        return self._source.workspace.home + path[1:] if path.startswith("~") else path
 
     def _merged(self, roots: Sequence[_Root], args: Mapping[str, Any]) -> _Found:
         """Search several roots as the live tool does: page by page, then cut."""
@@ -774,6 +769,8 @@ class _Searcher:
             merged.counts.update(found.counts)
             merged.total_count += found.total_count
             merged.truncated = merged.truncated or found.truncated
+            merged.known |= found.known
+            merged.unread |= found.unread
         del merged.matches[args["limit"] :], merged.files[args["limit"] :]
         return merged
 
@@ -811,6 +808,8 @@ class _Found:
         self.total_count, self.truncated = total_count, truncated
         self.matches, self.files, self.counts = matches or [], files or [], counts or {}
         self.warning, self.error = warning, error
+        self.known: set[str] = set()  # of the files that the search reads
+        self.unread: set[str] = set()
 
     def empty(self) -> bool:
         return not (self.total_count or self.matches or self.files or self.counts)
@@ -961,13 +960,21 @@ class _ContentSearch:
             if pruned:
                 return _Found()
             if self._loses(error.message, args):
-                return _Found(warning=self._probe(root, pattern, args["file_glob"]))
+                found = _Found()
+                found.warning = self._probe(root, pattern, args["file_glob"], found)
+                return found
             return _Found(error=f"Search failed: {error.message}")
-        found = _parse(self._rows(root, matcher, args, pruned), args)
+        searched = self._searched(root, args["file_glob"], pruned)
+        rows, cap = self._rows(root, matcher, args, pruned, searched), _fetched(args)
+        unread = self._unread(root, searched, cap - len(rows) if args["output_mode"] == "content" else 0)
+        if len(rows) < cap or any(source.names.ripgrep_leaves(path) for path in unread if source.names):
+            self._demand(unread)
+        found = _parse(rows, args)
+        found.known, found.unread = {one.path for one in searched if one.known}, set(unread)
         if multiline and args["output_mode"] != "count":
             found.warning = _MULTILINE_NOTE
         if found.empty() and source.rg and source.family.probes:
-            hint = self._probe(root, pattern, args["file_glob"])
+            hint = self._probe(root, pattern, args["file_glob"], found)
             found.warning = " ".join(filter(None, (found.warning, hint)))
         if found.total_count == 0 and newline and not multiline:
             found.warning = _LINES_NOTE
@@ -1008,6 +1015,9 @@ class _ContentSearch:
             return index.walked(root, glob, typed_root=not pruned)
         return []
 
+    def _unread(self, root: _Root, documents: Sequence[_Document], room: int = 0) -> list[str]:
+        return self._source.names.unread(root, documents, room) if self._source.names else []
+
     def _grep_skips(self, root: _Root) -> bool:
         """Say whether `--exclude-dir='.*'` takes the root itself for a hidden folder."""
         if root.is_file:
@@ -1024,7 +1034,9 @@ class _ContentSearch:
 
     # What rg or grep would print.
 
-    def _rows(self, root: _Root, matcher: Matcher, args: Mapping[str, Any], pruned: bool) -> list[str]:
+    def _rows(
+        self, root: _Root, matcher: Matcher, args: Mapping[str, Any], pruned: bool, documents: Sequence[_Document]
+    ) -> list[str]:
         """Return the first rows that rg or grep would print, as many as the live tool reads."""
         mode, context, cap = args["output_mode"], args["context"], _fetched(args)
         wanted = {"files_only": 1, "count": None}.get(mode, cap)
@@ -1032,7 +1044,9 @@ class _ContentSearch:
         rows: list[str] = []
         open_for: list[str] = []
         search = Search(matcher, DEADLINE)
-        for document in self._searched(root, args["file_glob"], pruned):
+        for document in documents:
+            if not document.known:
+                continue
             text = self._text(document)
             hits, certain = self._hits(search, document, wanted, mode, context)
             if not certain:
@@ -1057,6 +1071,11 @@ class _ContentSearch:
             raise Miss(_MASKED.format(open_for[0]))
         return rows
 
+    def _demand(self, unread: Sequence[str]) -> None:
+        """:raises Miss: if a file is not known of a recording that was to hold the whole workspace."""
+        if unread and self._source.snapshot.whole:
+            raise Miss(f"{unread[0]}: the recording does not hold its text")
+
     def _hits(
         self, search: Search, document: _Document, wanted: int | None, mode: str, context: int
     ) -> tuple[list[int], bool]:
@@ -1074,7 +1093,7 @@ class _ContentSearch:
 
     # What a search without hits may have meant.
 
-    def _probe(self, root: _Root, pattern: str, glob: str | None) -> str:
+    def _probe(self, root: _Root, pattern: str, glob: str | None, found: _Found) -> str:
         """Say what a search without hits may have meant, as the live tool finds out."""
         index, with_paths = self._source.index, self._source.family.probes == "paths"
         visible = index.visible(root, glob)
@@ -1082,7 +1101,12 @@ class _ContentSearch:
         if re.search(_SPECIAL, pattern):
             probes[_AS_TEXT] = visible
         for probe, documents in probes.items():
-            counts = self._counted(probe, pattern, documents)
+            known, unread = [document for document in documents if document.known], self._unread(root, documents)
+            found.known.update(document.path for document in known)
+            found.unread.update(unread)
+            counts = self._counted(probe, pattern, known)
+            if counts or probe != _HIDDEN_TOO:  # without any, only that remark stays open
+                self._demand(unread)
             if counts:
                 anchor = self._paths.anchor(root)
                 names = ["" if root.is_file else self._paths.shown(anchor, root, path) for path, _ in counts]
@@ -1315,7 +1339,7 @@ class _FileListing:
     def _by_ripgrep(self, root: _Root, glob: str, args: Mapping[str, Any]) -> _Found:
         index, offset = self._source.index, args["offset"]
         end = offset + args["limit"]
-        listed = sorted(index.listed(root, glob), key=lambda document: -document.file.mtime)
+        listed = sorted(_demand_names(index.listed(root, glob)), key=lambda document: -document.file.mtime)
         anchor = self._paths.anchor(root)
         files = [self._paths.shown(anchor, root, document.path) for document in listed]
         if self._source.family.lists == "files":
@@ -1330,12 +1354,14 @@ class _FileListing:
         return _Found(files=files[offset:end], total_count=len(files), truncated=len(files) > end)
 
     def _by_find(self, root: _Root, name: str, args: Mapping[str, Any]) -> _Found:
-        offset, end = args["offset"], args["offset"] + args["limit"]
-        entries = self._source.family.lists == "entries"
+        source, offset, end = self._source, args["offset"], args["offset"] + args["limit"]
+        entries = source.family.lists == "entries"
         if root.is_link and not entries:
             return _Found()  # this `find` sees the link only, which is no file
         if root.is_link and root.is_file:
             raise Miss("the name of a link, and not of its file, must match here")
+        if entries and source.workspace.home and source.workspace.relative(source.workspace.home) is not None:
+            raise Miss("the live tool lists no folder that holds the home folder")
         listed = self._source.index.found(root, name, entries)
         if not entries or args["order"] == "modified":
             listed.sort(key=lambda entry: -entry[1])
@@ -1344,6 +1370,14 @@ class _FileListing:
             return _Found(files=paths[offset:end], total_count=len(paths[offset:end]))
         paths = paths[: end + 1]
         return _Found(files=paths[offset:end], total_count=len(paths), truncated=len(paths) > end)
+
+
+def _demand_names(documents: list[_Document]) -> list[_Document]:
+    """:raises Miss: if among what is to be listed is a folder of which the names are not known."""
+    for document in documents:
+        if document.unlisted:
+            raise Miss(f"{document.path}: the recording does not know what it holds")
+    return documents
 
 
 # --- the index: which files a search sees ---------------------------------------
@@ -1360,12 +1394,14 @@ _NO_FILE = frozenset({SkipReason.NOT_REGULAR, SkipReason.NOT_FOUND, SkipReason.L
 
 
 class _Document(NamedTuple):
-    """One file of the snapshot, ready to be searched."""
+    """One file of the snapshot, ready to be searched; or a folder of which the names are not known."""
 
     path: str
     file: SnapshotFile
     text: str  #: as the search engine sees it
     folders: tuple[str, ...]  #: every folder above it, "" left out
+    known: bool = True  #: its text is
+    unlisted: bool = False  #: it is such a folder; its path ends in "/"
 
     @property
     def name(self) -> str:
@@ -1376,26 +1412,28 @@ class _Index:
     """The snapshot in path order, with what its files say about its folders."""
 
     def __init__(self, snapshot: Snapshot, git: bool, read_masks: ReadMasks | None) -> None:
-        self.documents = [_document(path, snapshot.files[path]) for path in sorted(snapshot.files)]
+        kept = [_document(path, snapshot.files[path]) for path in sorted(snapshot.files)]
+        self._unkept = _unkept(snapshot)
+        self._listed = snapshot.names is not None
+        self.documents = [*kept, *self._unkept] if self._listed else kept
         self._by_path = {document.path: document for document in self.documents}
         self.folders = {folder for d in self.documents for folder in d.folders} | ({""} if self.documents else set())
         self._buried = _buried_folders(self.documents)
-        #: files that exist though their text is not kept
-        self._unkept = [
-            _document(path, SnapshotFile("", 0))
-            for path, reason in sorted(snapshot.skipped_paths.items())
-            if reason not in _NO_FILE and path.rsplit("/", 1)[-1] != ".git"
-        ]
         #: maps every folder known of to the newest time below it
-        self._times: dict[str, float] = {".git": 0.0} if git else {}
-        for document in (*self.documents, *self._unkept):
+        self._times: dict[str, float] = {".git": 0.0} if git and not self._listed else {}
+        for document in (*kept, *self._unkept):
             for folder in document.folders:
                 self._times[folder] = max(self._times.get(folder, 0.0), document.file.mtime)
+        if snapshot.names is not None:
+            named = {path: name for path, name in snapshot.names.items() if name.kind == "folder"}
+            self.folders = {"", *named}
+            self._buried |= {path for path, name in named.items() if name.ignored}
+            self._times = {path: name.mtime for path, name in named.items()}
         self._folded = {key.casefold(): key for key in (*self.folders, *self._by_path)}
         #: maps a path (and whether its BOM stays) to its lines
         self._lines: dict[tuple[str, bool], list[str]] = {}
         self._read_masks = read_masks
-        self._masks: dict[str, Masked | None] = {}
+        self._masks: dict[str, Any] = {}
         #: maps a root and a glob to the files a plain ripgrep would search
         self._visible: dict[tuple[str, str | None], list[_Document]] = {}
 
@@ -1416,7 +1454,7 @@ class _Index:
             self._lines[key] = lines
         return lines
 
-    def masks(self, path: str) -> Masked | None:
+    def masks(self, path: str) -> Any:
         """Return what redaction hides in a file, None when that is nothing."""
         if self._read_masks is None:
             return None
@@ -1425,6 +1463,7 @@ class _Index:
         return self._masks[path]
 
     def below(self, root: _Root) -> list[_Document]:
+        """Return the files below a root; where names are known, also those without a text."""
         if root.is_file:
             return [self._by_path[root.rel]]
         if not root.rel:
@@ -1458,6 +1497,8 @@ class _Index:
                 return False
             if verdict is None and (_dotted(folder.rsplit("/", 1)[-1]) or folder in self._buried):
                 return False
+        if document.unlisted:
+            return True
         verdict = override.overrides(document.path, False) if override else None
         if verdict is not None:
             return verdict
@@ -1477,7 +1518,8 @@ class _Index:
             and (
                 override is None
                 or not (
-                    override.overrides(d.path, False) is False
+                    not d.unlisted
+                    and override.overrides(d.path, False) is False
                     or any(
                         override.overrides(folder, True) is False for folder in d.folders if len(folder) > len(root.rel)
                     )
@@ -1488,12 +1530,12 @@ class _Index:
     def listed(self, root: _Root, glob: str) -> list[_Document]:
         """Return what `rg --files -g` lists, which is also files of unknown text."""
         override = _override(glob)
-        return self.visible(root, glob) + [
-            document for document in self._unkept_below(root) if self._lets_in(document, root, override)
-        ]
+        return self.visible(root, glob) + [d for d in self._more_below(root) if self._lets_in(d, root, override)]
 
-    def _unkept_below(self, root: _Root) -> list[_Document]:
-        return [] if root.is_file else [d for d in self._unkept if _is_below(d.path, root.rel)]
+    def _more_below(self, root: _Root) -> list[_Document]:
+        """Return what `below` leaves out: files of unknown text, where not all names are known."""
+        more = () if self._listed or root.is_file else self._unkept
+        return [document for document in more if _is_below(document.path, root.rel)]
 
     def walked(self, root: _Root, glob: str | None, typed_root: bool) -> list[_Document]:
         """Return what grep searches: all but hidden folders; a glob sees names only."""
@@ -1502,7 +1544,11 @@ class _Index:
             typed = root.typed if typed_root else root.typed.rsplit("/", 1)[-1]
             names = [typed[at:] for at in range(len(typed)) if at == 0 or typed[at - 1] == "/"]
             return self.below(root) if accepts is None or any(map(accepts, names)) else []
-        return [d for d in self.below(root) if not _in_hidden_folder(d, root) and (accepts is None or accepts(d.name))]
+        return [
+            d
+            for d in self.below(root)
+            if not _in_hidden_folder(d, root) and (accepts is None or d.unlisted or accepts(d.name))
+        ]
 
     def matching_folders(self, root: _Root, glob: str) -> list[tuple[str, float]]:
         """Return the folders that 0.22 adds to a listing by ripgrep, and their times.
@@ -1513,6 +1559,7 @@ class _Index:
         """
         accepts = _shell_glob(glob)
         inside = self._folders_below(root)
+        _demand_names([d for d in self.below(root) if d.unlisted and not _in_hidden_folder(d, root)])
         hidden = [f for f in inside if _hidden_parts(f, root) == 1 and _dotted(f.rsplit("/", 1)[-1])]
         fitting = [f for f in inside if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])]
         if not fitting:
@@ -1531,9 +1578,10 @@ class _Index:
         accepts = _shell_glob(name)
         known = [
             d
-            for d in (*self.below(root), *self._unkept_below(root))
-            if accepts(d.name) and not (_in_hidden_folder(d, root) or _dotted(d.name))
+            for d in (*self.below(root), *self._more_below(root))
+            if (d.unlisted or accepts(d.name)) and not (_in_hidden_folder(d, root) or _dotted(d.name))
         ]
+        _demand_names(known)
         files = [(d.path, d.file.mtime) for d in known]
         if not entries or root.is_file:
             return files
@@ -1543,6 +1591,24 @@ class _Index:
             if not _hidden_parts(f, root) and accepts(f.rsplit("/", 1)[-1])
         ]
         return sorted(folders + files)
+
+
+def _unkept(snapshot: Snapshot) -> list[_Document]:
+    """Return the files that exist though their text is not kept, and the folders of which the names are not."""
+    if snapshot.names is None:
+        return [
+            _document(path, SnapshotFile("", 0))
+            for path, reason in sorted(snapshot.skipped_paths.items())
+            if reason not in _NO_FILE and path.rsplit("/", 1)[-1] != ".git"
+        ]
+    found = []
+    for path, name in sorted(snapshot.names.items()):
+        file = SnapshotFile("", name.inside or name.size, name.mtime, name.ignored)
+        if name.kind == "file" and path not in snapshot.files:
+            found.append(_document(path, file)._replace(known=False))
+        elif name.inside is not None:
+            found.append(_document(path + "/", file)._replace(known=False, unlisted=True))
+    return found
 
 
 def _document(path: str, file: SnapshotFile) -> _Document:
@@ -1632,22 +1698,3 @@ def _shape_of(tool: str, result: Any) -> _Shape | None:
 def learn_shapes(calls: Iterable[Call]) -> frozenset[_Shape | None]:
     """Return the forms of the recorded answers: `learned["shapes"]`."""
     return frozenset(_shape_of(call.tool, call.result) for call in calls)
-
-
-def reads_like(call: Call, snapshot: Snapshot) -> set[str]:
-    """Name the family whose answer to this read is the recorded one, if only one fits."""
-    file = snapshot.files.get(str(call.args.get("path", "")))
-    try:
-        if file is None and '"not_found"' not in call.result:
-            return set()
-        result = json.loads(call.result)
-        if not isinstance(result, dict) or "content" not in result or file is None:
-            return {"0.22"} if isinstance(result, dict) and "not_found" in result else set()
-    except (TypeError, ValueError):
-        return set()
-    fits = set()
-    for name, family in _FAMILIES.items():
-        args = coerce_args("read_file", call.args, name)
-        if _read_page(file, args["offset"], args["limit"], family) == result:
-            fits.add(name)
-    return fits if len(fits) == 1 else set()

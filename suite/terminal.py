@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import os.path
 import re
 from functools import cached_property
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-from ..cassette_store import Call
+from ..cassette_store import Call, Name
 from ..patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
 from ..snapshot import leading_json, split_command
 from ..synth_search import DEADLINE, Miss, Source
+from .known_names import locale_orders, may_hold
 
 __all__ = ["Terminal"]
 
@@ -85,6 +85,23 @@ def _read_request(command: str) -> _Request | None:
     else:
         request = _walk(texts) if program == "find" else _plain_request(program, texts)
     return request and request._replace(folder=folder)
+
+
+def _read_on_windows(command: str) -> _Request | None:
+    """Return what `type FILE` or `dir /b [FOLDER]` asks; None for all else."""
+    words = split_command(command, True) if command.isascii() and command.isprintable() else None
+    if not words or any(word.live for word in words):
+        return None
+    program, *texts = [word.text for word in words]
+    if program.lower() == "dir" and texts[:1] in (["/b"], ["/B"]):
+        texts, program = texts[1:], "dir"
+        fits = len(texts) < 2
+    else:
+        program = program.lower()
+        fits = program == "type" and len(texts) == 1
+    if not fits or any(not text or text[0] in "/-" for text in texts):
+        return None
+    return _Request(program, paths=tuple(texts))
 
 
 def _plain_request(program: str, words: list[str]) -> _Request | None:
@@ -189,6 +206,8 @@ class Terminal:
             raise Miss(f"a recorded result of {request.program} says that it works in another way here")
         version = self._source.version
         newer = version is not None and version >= (0, 23)
+        if self._source.windows and request.program not in confirmed:
+            raise Miss(f"no recorded result shows what {request.program} is in this shell")
         if newer and (
             request.program not in confirmed or folder != after or '"exit_code": 0, "error": null}' not in text
         ):
@@ -212,10 +231,17 @@ class Terminal:
     def _answer(self, args: Mapping[str, Any], folder: str) -> tuple[_Request, str, str]:
         command, workdir = args.get("command"), args.get("workdir")
         request = _read_request(command) if isinstance(command, str) else None
+        if self._source.windows and isinstance(command, str):
+            request = _read_on_windows(command) or request
         if request is None:
             raise Miss("")
         platform = self._source.recorder.platform
-        if platform != "linux" and not (platform == "darwin" and request.program in _ALIKE and len(request.paths) < 2):
+        theirs = platform == "win32" and request.program in ("type", "dir")
+        if (
+            platform != "linux"
+            and not theirs
+            and not (platform == "darwin" and request.program in _ALIKE and len(request.paths) < 2)
+        ):
             raise Miss(f"what {request.program} prints is not known for {platform or 'an unknown platform'}")
         start = folder
         if workdir:
@@ -271,6 +297,8 @@ class Terminal:
             return f"{self._source.snapshot.files[key].text.count(chr(10))} {request.paths[0]}\n", 0
         if request.program == "pwd":
             return self._path(here) + "\n", 0
+        if request.program == "type":
+            return self._typed(request.paths[0], here), 0
         return "".join(f"{name}\n" for name in self._names(request, here)), 0
 
     def _path(self, folder: str) -> str:
@@ -285,8 +313,7 @@ class Terminal:
     def _folder(self, path: str, base: str) -> str:
         """Return the key of a folder that a command goes to, or that it names."""
         key = self._key(path, base)
-        names = self._source.names or {}
-        if key and key not in self._source.index.folders and names.get(key) != "folder":
+        if key and key not in self._source.index.folders:
             raise Miss(self._source.absence(path, key))
         return key
 
@@ -300,8 +327,9 @@ class Terminal:
     def _key(self, path: str, base: str) -> str:
         if ".." in path.split("/"):
             raise Miss(f"{path}: it climbs")
-        key = self._source.key(_from_here(path), base)
-        if self._source.links and self._source.workspace.relative(_from_here(path), base) != key:
+        named = path if self._source.windows else _from_here(path)
+        key = self._source.key(named, base)
+        if self._source.links and self._source.workspace.relative(named, base) != key:
             raise Miss(f"{path}: it leads through a link")
         return key
 
@@ -319,6 +347,13 @@ class Terminal:
         if file.masks is None and re.search(_MASK_LIKE, shown):
             raise Miss(f"{path}: it may hold a masked secret")
         return shown
+
+    def _typed(self, path: str, here: str) -> str:
+        """Print a file as `type` of Windows does."""
+        text = self._part(path, here, 1, None)
+        if re.search(r"[^\t\n -~]", text):
+            raise Miss(f"{path}: what type makes of its characters is not certain")
+        return text
 
     def _ends(self, request: _Request, here: str) -> str:
         """Print what `head` and `tail` do: of several files each under its name."""
@@ -426,59 +461,78 @@ class Terminal:
     # Folders: nothing is told of one of which not every name is known.
 
     def _all_below(self, path: str, key: str, hidden: bool) -> list[str]:
-        """Return the files that a search below a folder reads.  :raises Miss: if the text of one is not known."""
+        """Return the files that a search below a folder reads.
+
+        :param hidden: it reads hidden and ignored ones, too.
+        :raises Miss: if the text of one is not known.
+        """
+        top = (self._source.snapshot.names or {}).get(key)
+        if top is not None and top.ignored and not hidden:
+            raise Miss(f"{path}: which ignore rules hold below an ignored folder is not known")
         wanted = []
-        for name, kind in self._named_below(path, key, hidden).items():
-            if kind.startswith("file") and (hidden or kind == "file"):
+        for name, one in self._named_below(path, key, hidden).items():
+            if one.kind == "file" and name in self._source.snapshot.files:
                 wanted.append(name)
-                if name not in self._source.snapshot.files:
-                    raise Miss(f"{path or '.'}: the recording does not hold the text of {name}")
+            elif one.kind == "file" and (hidden or one.size and not self._leaves(name)):
+                raise Miss(f"{path or '.'}: the recording does not hold the text of {name}")
         return wanted
 
-    def _named_below(self, path: str, key: str, hidden: bool) -> dict[str, str]:
-        """Return all that lies below a folder, by path.  :raises Miss: if that is not known."""
-        names = self._source.names
-        if names is None or key and names.get(key) != "folder":
-            raise Miss(f"{path or '.'}: the recording does not know all of this folder")
+    def _leaves(self, name: str) -> bool:
+        """Say whether ripgrep passes over a file, whatever is sought."""
+        return self._source.names is not None and self._source.names.ripgrep_leaves(name)
+
+    def _named_below(self, path: str, key: str, hidden: bool, glob: str = "*") -> dict[str, Name]:
+        """Return all that lies below a folder, by path.  :raises Miss: if not all names that fit are known."""
+        names = self._open_folder(path, key)
         start = key + "/" if key else ""
-        below = {name: kind for name, kind in names.items() if name.startswith(start) and name != key}
+        below = {name: one for name, one in names.items() if name.startswith(start) and name != key}
         if not hidden:
-            below = {name: kind for name, kind in below.items() if "/." not in "/" + name[len(start) :]}
-        if any(kind.startswith("closed") for kind in below.values()):
+            below = {
+                name: one for name, one in below.items() if "/." not in "/" + name[len(start) :] and not one.ignored
+            }
+        if any(one.inside is not None and may_hold(one, glob) for one in below.values()):
             raise Miss(f"{path or '.'}: the recording does not know all below it")
         return dict(sorted(below.items()))
+
+    def _open_folder(self, path: str, key: str) -> Mapping[str, Name]:
+        """Return the names of the workspace.  :raises Miss: if those in a folder are not among them."""
+        names = self._source.snapshot.names
+        top = (names or {}).get(key)
+        if names is None or key and (top is None or top.kind != "folder" or top.inside is not None):
+            raise Miss(f"{path or '.'}: the recording does not know all of this folder")
+        return names
 
     def _names(self, request: _Request, here: str) -> list[str]:
         """Return the names that `ls`, `find` or `git ls-files` print."""
         if request.program == "find":
             return self._walked(request, here)
-        if request.program != "ls":
+        if request.program == "git ls-files":
             raise Miss("which files git tracks is not known")
         path = request.paths[0] if request.paths else ""
         key = self._key(path, here) if path else here
-        names = self._source.names
         if key in self._source.snapshot.files and not path.endswith("/"):
             return [path]
-        if names is None or key and names.get(key) != "folder":
-            raise Miss(f"{path or '.'}: the recording does not know all of this folder")
+        names = self._open_folder(path, key)
         start = len(key) + 1 if key else 0
         inside = [name[start:] for name in names if name.rpartition("/")[0] == key]
+        if request.program == "dir":
+            return _as_on_ntfs(inside)
         shown = [".", "..", *inside] if "a" in request.letters else [name for name in inside if name[0] != "."]
-        return _in_any_locale(shown)
+        return _sorted_by_locale(shown, self._source.recorder.locale)
 
     def _walked(self, request: _Request, here: str) -> list[str]:
         path = request.paths[0]
         key = self._key(path, here)
-        below = self._named_below(path, key, hidden=True)
+        below = self._named_below(path, key, True, request.pattern)
         if re.search(r"\\|\[|[^\x00-\x7f]", request.pattern) or "?" in request.pattern and not "".join(below).isascii():
             raise Miss("what find makes of this name is not certain")
         fits = re.compile(fnmatch.translate(request.pattern)).match
         own = re.sub(r".*/(?=.)", "", path.rstrip("/") or "/")
         shown = [(path, own, "folder")]
         head, start = path if path.endswith("/") else path + "/", len(key) + 1 if key else 0
-        shown += [(head + name[start:], name.rpartition("/")[2], kind) for name, kind in below.items()]
+        shown += [(head + name[start:], name.rpartition("/")[2], one.kind) for name, one in below.items()]
         wanted = {"f": "file", "d": "folder"}.get(request.kind, "")
-        return [name for name, last, kind in shown if fits(last) and kind.startswith(wanted)]
+        return [name for name, last, kind in shown if fits(last) and wanted in ("", kind)]
 
 
 def _from_here(path: str) -> str:
@@ -510,21 +564,16 @@ def _same_output(recorded: Any, text: str, any_order: bool) -> bool:
     return one == other
 
 
-def _in_any_locale(names: Iterable[str]) -> list[str]:
-    """Sort names as every locale does: by bytes, and by letters whatever their case.
+def _as_on_ntfs(names: Sequence[str]) -> list[str]:
+    """Sort names as `dir /b` finds them.  :raises Miss: if one may be hidden, or if there are none."""
+    if not names or any(name.startswith(".") or not name.isascii() for name in names):
+        raise Miss("what dir shows of these names is not certain")
+    return sorted(names, key=str.upper)
 
-    :raises Miss: if the two differ.
-    """
-    found = sorted(names)
-    for one, other in zip(found, found[1:]):
-        at = len(os.path.commonprefix([one.lower(), other.lower()]))
-        pair = one.lower()[at : at + 1], other.lower()[at : at + 1]
-        signs = [char for char in pair if char and not char.isalnum()]
-        if not (one + other).isascii() or len(signs) == 2 or pair == ("", "") or not _before(*pair):
-            raise Miss("how these names are sorted depends on the locale")
+
+def _sorted_by_locale(names: Iterable[str], locale: str) -> list[str]:
+    """Sort names as `ls` does.  :raises Miss: if that depends on a locale that is not known."""
+    found, *others = locale_orders(names, locale)
+    if others and (any(other != found for other in others) or not "".join(found).isascii()):
+        raise Miss("how these names are sorted depends on the locale")
     return found
-
-
-def _before(one: str, other: str) -> bool:
-    """Whether a character sorts before another where signs come first, then digits, then letters."""
-    return (one.isalnum(), one.isalpha(), one) < (other.isalnum(), other.isalpha(), other) if one else True

@@ -12,10 +12,11 @@ from tests.lanes.refused import REFUSED
 from tests.support import load_plugin, temp_folder, write_tree
 
 load_plugin()
-from session_cassettes.cassette_store import Arm, Call, Cassette, Facts, Recorder, Snapshot, SnapshotFile  # noqa: E402
+from session_cassettes.cassette_store import Arm, Call, Cassette, Facts, Name, Recorder, Snapshot, SnapshotFile  # noqa: E402
 from session_cassettes.middleware import MISS, Beyond, Replay  # noqa: E402
 from session_cassettes.snapshot import Workspace  # noqa: E402
 from session_cassettes.suite.masks import read_masks  # noqa: E402
+from session_cassettes.suite.known_names import KnownNames  # noqa: E402
 from session_cassettes.suite.terminal import Terminal  # noqa: E402
 from session_cassettes.synth_search import Miss, Synthesizer  # noqa: E402
 
@@ -33,19 +34,20 @@ FILES = {
 }
 
 
-def source(files: Mapping[str, str] = FILES, names: Mapping[str, str] | None = None, **host: Any) -> Any:
+def source(files: Mapping[str, str] = FILES, names: Mapping[str, Name] | None = None, **host: Any) -> Any:
     kept = {path: SnapshotFile(text, len(text.encode()), 1.0, False, ()) for path, text in files.items()}
     place = Workspace(host.pop("root", "/ws"), host.pop("aliases", ()))
     recorder = Recorder(**{"hermes": "0.22.2", "platform": "linux", "search": "rg", "rg_major": 13, **host})
-    made = Synthesizer(Snapshot(kept), place, recorder, {}, read_masks).source
-    made.names = names
-    return made
+    return Synthesizer(Snapshot(kept, names=names), place, recorder, {}, read_masks, KnownNames).source
 
 
-def everything(files: Mapping[str, str] = FILES, **more: str) -> dict[str, str]:
+FILE, FOLDER = Name("file", 1), Name("folder")
+
+
+def everything(files: Mapping[str, str] = FILES, **more: Name) -> dict[str, Name]:
     """The names of a recording that keeps all of them."""
     folders = {path[:end] for path in files for end, char in enumerate(path) if char == "/"}
-    return {**dict.fromkeys(files, "file"), **dict.fromkeys(folders, "folder"), **more}
+    return {**dict.fromkeys(files, FILE), **dict.fromkeys(folders, FOLDER), **more}
 
 
 class TerminalCase(unittest.TestCase):
@@ -290,9 +292,8 @@ class Folders(TerminalCase):
         )
 
     def test_a_part_that_is_not_known_counts_where_it_would_be_read(self) -> None:
-        names = everything(
-            **{"x.log": "file ignored", ".git": "closed", "bin.dat": "file", "docs": "folder", "docs/l": "link"}
-        )
+        more = {"x.log": Name("file", 1, ignored=True), "bin.dat": FILE, "docs": FOLDER, "docs/l": Name("link")}
+        names = everything(**more, **{".git": Name("folder", inside=9)})
         terminal = Terminal(source(FILES, names), ())
         self.misses(terminal, "find . -name '*.py'", "grep -r import .", "rg import", reason="known|not hold|not know")
         self.prints(terminal, (("rg import src", "src/deep/a.py:import os.path\nsrc/main.py:import app"),))
@@ -316,11 +317,60 @@ class Folders(TerminalCase):
             (("e", "é"), False),
         ):
             with self.subTest(names=names):
-                terminal = Terminal(source(dict.fromkeys(names, "x\n"), dict.fromkeys(names, "file")), ())
+                terminal = Terminal(source(dict.fromkeys(names, "x\n"), dict.fromkeys(names, FILE)), ())
                 if agree:
                     self.assertEqual(self.said(terminal, "ls")["output"], "\n".join(names))
                 else:
                     self.misses(terminal, "ls", reason="locale")
+
+
+class OnWindows(TerminalCase):
+    """The platform is faked: neither was run on Windows."""
+
+    FILES = {"app.py": "import os\n", "Zed.txt": "z\n", "_x.txt": "x\n", "src/main.py": "a\nb\n", "ü.txt": "ü\n"}
+
+    def terminal(self, *recorded: tuple[str, str]) -> Terminal:
+        kept = {path: SnapshotFile(text, len(text), 1.0, False, ()) for path, text in self.FILES.items()}
+        names = {path: name for path, name in everything(self.FILES).items() if path.isascii()}
+        recorder, place = Recorder("0.22.2", "win32", "rg"), Workspace("C:\\ws", (), True, True)
+        made = Synthesizer(Snapshot(kept, names=names), place, recorder, {}, read_masks, KnownNames)
+        calls = [
+            Call("terminal", {"command": command}, json.dumps({"output": output, "exit_code": 0, "error": None}))
+            for command, output in recorded
+        ]
+        return Terminal(made.source, calls)
+
+    def test_files_and_names_are_told_where_a_recorded_result_shows_that_they_are(self) -> None:
+        self.prints(
+            self.terminal(("type app.py", "import os"), ("dir /b src", "main.py")),
+            (
+                ("type src\\main.py", "a\nb"),
+                ("TYPE C:\\ws\\app.py", "import os"),
+                ('type "src/main.py"', "a\nb"),
+                ("dir /b", "app.py\nsrc\nZed.txt\n_x.txt"),
+                ("dir /B src", "main.py"),
+            ),
+        )
+
+    def test_without_one_they_may_be_something_else(self) -> None:
+        self.misses(self.terminal(), "type app.py", "dir /b", reason="recorded result")
+        self.misses(self.terminal(("type app.py", "app.py is a file"), ("dir /b", "")), "type app.py", "dir /b")
+
+    def test_all_else_is_a_miss(self) -> None:
+        self.misses(
+            self.terminal(("type app.py", "import os"), ("dir /b src", "main.py")),
+            *("cat app.py", "dir", "dir /s /b", "dir /b src x", "type app.py src", "type ü.txt", "type *.py", "type"),
+            *(
+                "type app.py | more",
+                "dir /b /a",
+                "ls",
+                "type nope.py",
+                "dir /b nope",
+                "type %PATH%",
+                "dir /b ..",
+                "pwd",
+            ),
+        )
 
 
 class Where(TerminalCase):

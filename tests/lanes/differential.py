@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the tests are a package of the repository
@@ -35,8 +35,9 @@ from tests.support import load_plugin  # noqa: E402
 sys.path.remove(str(ROOT))  # Hermes has a `cli` and a `hooks` of its own
 
 load_plugin()
-from session_cassettes.cassette_store import Call, Recorder, Snapshot  # noqa: E402
+from session_cassettes.cassette_store import Call, Name, Recorder, Snapshot  # noqa: E402
 from session_cassettes.snapshot import Workspace, hermes_redactor, take_snapshot  # noqa: E402
+from session_cassettes.suite.known_names import KnownNames  # noqa: E402
 from session_cassettes.suite.masks import note_masks, read_masks  # noqa: E402
 from session_cassettes.synth_search import Miss, Synthesizer  # noqa: E402
 
@@ -121,7 +122,9 @@ def hermes_version() -> str:
         return version(packages_distributions()["hermes_cli"][0])
 
 
-def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> tuple[Synthesizer, Snapshot]:
+def synthesizer(
+    workspace: Path, with_rg: bool, rg_major: int | None, names: Mapping[str, Name] | None = None
+) -> tuple[Synthesizer, Snapshot]:
     """Take a snapshot of every file and return what answers from it."""
     files = [str(path.relative_to(workspace)) for path in sorted(workspace.rglob("*")) if path.is_file()]
     calls = [Call("search_files", {}, json.dumps({"files": files}))]
@@ -136,7 +139,7 @@ def synthesizer(workspace: Path, with_rg: bool, rg_major: int | None) -> tuple[S
         git=(workspace / ".git").exists(),
     )
     learned = {"rg_major": rg_major} if rg_major else None
-    return Synthesizer(taken, place, host, learned, read_masks), taken
+    return Synthesizer(taken._replace(names=names), place, host, learned, read_masks, KnownNames), taken
 
 
 # --- the calls ----------------------------------------------------------------

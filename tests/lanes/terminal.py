@@ -31,6 +31,7 @@ from tests.lanes.refused import REFUSED  # noqa: E402
 
 sys.path.pop(0)
 
+from session_cassettes.cassette_store import Name  # noqa: E402
 from session_cassettes.suite.terminal import Terminal  # noqa: E402
 from session_cassettes.synth_search import Miss, Synthesizer  # noqa: E402
 
@@ -131,10 +132,11 @@ PLAIN = (
 )
 
 
-def names_below(folder: Path) -> dict[str, str]:
+def names_below(folder: Path) -> dict[str, Name]:
     """Return what a recording would know of the names in a folder."""
     return {
-        path.relative_to(folder).as_posix(): "folder" if path.is_dir() else "file" for path in sorted(folder.rglob("*"))
+        path.relative_to(folder).as_posix(): Name("folder") if path.is_dir() else Name("file", path.stat().st_size)
+        for path in sorted(folder.rglob("*"))
     }
 
 
@@ -144,10 +146,10 @@ def names_below(folder: Path) -> dict[str, str]:
 class Asked:
     """Seeded commands and searches over the files of the tree."""
 
-    def __init__(self, folder: Path, names: dict[str, str], rng: random.Random) -> None:
+    def __init__(self, folder: Path, names: dict[str, Name], rng: random.Random) -> None:
         self._folder, self._random = folder, rng
-        self._files = [name for name, kind in names.items() if kind == "file"]
-        self._folders = [name for name, kind in names.items() if kind == "folder"]
+        self._files = [path for path, name in names.items() if name.kind == "file"]
+        self._folders = [path for path, name in names.items() if name.kind == "folder"]
 
     def _quoted(self, word: str) -> str:
         plain = re.fullmatch(r"[\w./,:=+@%-]+", word) and not word.startswith("-") and self._random.random() < 0.6
@@ -437,9 +439,8 @@ def run(workspace: Path, options: argparse.Namespace) -> dict[str, Any]:
     rng = random.Random(options.seed)
     make_tree(workspace, rng)
     live = differential.Live(None)
-    synth, snapshot = differential.synthesizer(workspace, not options.no_rg, options.rg_major)
     names = names_below(workspace)
-    synth.source.names = names
+    synth, snapshot = differential.synthesizer(workspace, not options.no_rg, options.rg_major, names)
     ours = Terminal(synth.source, ())
     asked = Asked(workspace, names, rng)
     commands, odd = compare_commands(live, ours, asked, options.commands)

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Sequence
 
 from .cassette_store import (
+    Answered,
     Arm,
     Cassette,
     CassetteError,
@@ -774,7 +775,7 @@ def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[st
         "path": verdict.path,
         "searches_of_a_part": len(searches_of_a_part(ledger.calls)) if ledger else 0,
         "answer": ledger.answer if ledger else "",
-        "calls": [call._asdict() for call in ledger.calls] if ledger else [],
+        "calls": [_call_fields(call) for call in ledger.calls] if ledger else [],
         "misses": [
             {"tool": miss.tool, "args": miss.args, "reason": miss.reason, "nearest": miss.nearest}
             for miss in verdict.misses
@@ -786,6 +787,10 @@ def _run_result(launch: Launch, verdict: Verdict, evidence: Evidence) -> dict[st
         "sessions": list(ledger.sessions) if ledger else [],
         "child": {"code": child.code, "timed_out": child.timed_out, "session": child.session},
     }
+
+
+def _call_fields(call: Answered) -> dict[str, Any]:
+    return {name: value for name, value in call._asdict().items() if call.files or name not in ("known", "files")}
 
 
 # housekeeping

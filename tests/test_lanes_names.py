@@ -31,23 +31,24 @@ class Wandering(LaneCase):
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         return json.loads(done.stdout)[tree]
 
-    def demand(self, share: float, *options: str) -> None:
-        """None is false, all that is refused stays so, and nearly all is answered."""
-        for tree in TREES:
+    def demand(self, shares: tuple[float, ...], *options: str) -> None:
+        """None is false, all that is refused stays so, and such a share of each tree's calls is answered."""
+        for tree, share in zip(TREES, shares, strict=True):
             with self.subTest(tree=tree):
                 told = self.told(tree, *options)
                 self.assertEqual(told.get("different", 0), 0, told["examples"].get("different", [])[:3])
                 self.assertEqual(told["answered"], [])
-                self.assertGreaterEqual(told["good"], share * CALLS, told["examples"]["miss"])
+                self.assertGreaterEqual(told["good"], share * CALLS, told["examples"].get("miss"))
 
     def test_with_ripgrep_it_is_what_the_live_tools_say(self) -> None:
         if not shutil.which("rg"):
             self.skipTest("RIPGREP IS NOT INSTALLED: nothing was compared with it")
-        self.demand(0.8, "--rg-major", ripgrep_major())
+        # In the last tree each search of all files reads a secret's.
+        self.demand((0.9, 0.9, 0.6), "--rg-major", ripgrep_major())
 
     def test_without_ripgrep_it_is_what_the_live_tools_say(self) -> None:
-        # grep reads hidden files at the top, of which no recording has the text.
-        self.demand(0.6, "--no-rg")
+        # grep reads hidden files, too, of which no recording has the text.
+        self.demand((0.8, 0.6, 0.6), "--no-rg")
 
 
 def ripgrep_major() -> str:

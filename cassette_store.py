@@ -799,16 +799,8 @@ def _sum_up(file: IO[bytes], name: str, path: str) -> Summary:
 
 
 def _parse_recorder(fields: Fields) -> Recorder:
-    host = Fields(fields.get("host", dict, {}), fields.file, "host")  # the file's older word for it
-    return Recorder(
-        hermes=host.get("hermes", str, ""),
-        platform=host.get("platform", str, ""),
-        search=host.get("search", str, ""),
-        rg_major=host.get("rg_major", int, 0),
-        git=host.get("git", bool, False),
-        fold_case=host.get("fold_case", bool, False),
-        locale=host.get("locale", str, ""),
-    )
+    recorder: Recorder = _flat(Recorder, Fields(fields.get("host", dict, {}), fields.file, "host"))  # its older name
+    return recorder
 
 
 def _parse_calls(fields: Fields) -> Iterator[Call]:

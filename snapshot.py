@@ -1171,11 +1171,7 @@ class Names(Protocol):
         """Return the error of a search there.  :raises Miss: if something is there."""
 
     def unread(self, root: Any, documents: Sequence[Any], room: int) -> list[str]:
-        """Return those of the files without a text in which a search may find something.
-
-        :param room: how many more rows of files would be told, 0 where none are.
-        :raises Miss: if nothing below the root is known.
-        """
+        """Return those of the files without a text in which a search may find something; see `suite.known_names`."""
 
     def ripgrep_leaves(self, path: str) -> bool:
         """Say whether ripgrep finds nothing in a file that it meets below a folder."""

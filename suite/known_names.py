@@ -172,6 +172,9 @@ class KnownNames:
         key = self._source.key(folder or ".")
         if self.kind(key) == "file":
             return [folder]
+        reasons = self._source.snapshot.skipped_paths.items()
+        if any(why == SkipReason.CHANGED_IN_TURN and path.rpartition("/")[0] == key for path, why in reasons):
+            raise Miss(f"{folder or '.'}: something in it was changed during the turn")
         names = [name for name in self._inside.get(key, ()) if not name.startswith(".")]
         if any(not name.isprintable() or name != name.strip() for name in names):
             raise Miss(f"{folder}: names that not every shell prints alike")

@@ -138,10 +138,12 @@ class Reading(NamesCase):
         self.missed("", "read_file", synthesizer(names=None), path="nope")
 
     def test_what_went_during_the_turn_is_a_miss(self) -> None:
-        made = synthesizer(skipped={"old.py": "changed during the turn", "never.py": SkipReason.NOT_FOUND})
+        went = {"old.py": SkipReason.CHANGED_IN_TURN, "docs/new.md": SkipReason.CHANGED_IN_TURN}
+        made = synthesizer(skipped={**went, "src/never.py": SkipReason.NOT_FOUND})
         self.missed("changed during the turn", "read_file", made, path="old.py")
         self.missed("changed during the turn", "search_files", made, pattern="x", path="old.py")
-        self.assertIn("File not found", made.answer("read_file", {"path": "never.py"}))
+        self.missed("changed during the turn", "read_file", made, path="docs/guid.md")
+        self.assertIn("File not found", made.answer("read_file", {"path": "src/never.py"}))
 
     def test_a_name_that_only_looks_like_it_is_a_miss(self) -> None:
         names = {"it\u2019s.md": FILE, "caf\u00e9.md": FILE}
@@ -315,7 +317,7 @@ class InAReplay(unittest.TestCase):
         kept = Cassette("c", "q", "a", cwd="/ws", recorder=Recorder("0.22.2", "linux", "rg"), calls=(call,))
         kept = kept._replace(snapshot=Snapshot(files, names=OPEN))
         arm = Arm("a" * 24, "run", "c", "q", "process", 0.0, 900.0, "1.0.0", "f" * 64)
-        facts, beyond = Facts("1.0.0", "f" * 64, 1, False, "0.22.2"), Beyond(None, None, read_masks, KnownNames)
+        facts, beyond = Facts("1.0.0", "f" * 64, 1, False, "0.22.2"), Beyond(read_masks=read_masks, names=KnownNames)
         replay = Replay(arm, "t", "s", "m", facts, kept, Workspace("/ws"), "", beyond)
         for args in ({"pattern": "import"}, {"pattern": "import", "path": "src"}, {"pattern": "util", "path": "nope"}):
             replay.answer("search_files", args, "s")

@@ -15,11 +15,12 @@ from typing import Callable, Iterator, NamedTuple
 
 from ..cassette_store import NAMES_LIMIT, Name
 from ..snapshot import IgnoreRules, Listed, Tree, skip_reason
+from .known_names import ENDING_LENGTH, name_ending
 
 __all__ = ["list_names"]
 
 #: Names that are counted below a folder whose names are not listed; more are told as these.
-COUNT_LIMIT = 1_000
+COUNT_LIMIT = 5_000
 #: Files that are looked at for their texts.
 FILES_LIMIT = 100_000
 _HIDDEN_ATTRIBUTE = 2  # FILE_ATTRIBUTE_HIDDEN of Windows
@@ -106,7 +107,8 @@ class _Walk:
             name = self._name(path, title, status)
             closed = name.kind == "folder" and (name.hidden or skip_reason(path) is not None)
             if closed:
-                name = name._replace(inside=self._count(path))
+                inside, endings = self._count(path)
+                name = name._replace(inside=inside, endings=None if skip_reason(title.strip(".")) else endings)
             names[path] = name
             if name.kind == "file":
                 self._note_file(path, name)
@@ -130,9 +132,13 @@ class _Walk:
         elif len(self._files) < FILES_LIMIT:
             self._files.append((name.size, path))
 
-    def _count(self, folder: str) -> int:
-        """Count the names below a folder, as far as they can be read and are not too many."""
-        found, pending = 0, [folder]
+    def _count(self, folder: str) -> tuple[int, str | None]:
+        """Count the names below a folder, as far as they can be read and are not too many, and say how they end.
+
+        :returns: the count, and the endings, "/" between; None unless all are known.
+        """
+        found, pending, every = 0, [folder], True
+        endings: set[str] = set()
         while pending and found < COUNT_LIMIT:
             if self._late():
                 raise _Late
@@ -140,10 +146,14 @@ class _Walk:
             try:
                 entries = self._tree.scan(above, COUNT_LIMIT)
             except OSError:
+                every = False
                 continue
             found += len(entries)
             pending += [f"{above}/{title}" for title, status in entries if status and stat.S_ISDIR(status.st_mode)]
-        return min(found, COUNT_LIMIT)
+            endings |= {name_ending(title) for title, _ in entries}
+        if not every or found >= COUNT_LIMIT:
+            return min(found, COUNT_LIMIT), None
+        return found, "/".join(sorted({one if len(one) <= ENDING_LENGTH else "..." for one in endings}))
 
 
 _TOO_MANY = f"too many names: the workspace has more than {NAMES_LIMIT:,} files and folders, so none are kept"

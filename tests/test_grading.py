@@ -135,6 +135,8 @@ class Grading(unittest.TestCase):
             "cassette_sha",
             "overwrite",
             "rg_major",
+            "whole",
+            "names",
         }
         told = {"complaint", "before"}  # for the person to read; no evidence
         for what, kind in (("arm", Arm), ("claim", Claim), ("ledger", Ledger), ("child", Child)):

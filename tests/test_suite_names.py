@@ -67,8 +67,15 @@ class Names(TreeCase):
         write_tree(self.folder, {".git/HEAD": "x", ".git/refs/heads/main": "y", ".hidden": "1", "b": ""})
         found = self.names()
         self.assertEqual(set(found), {".git", ".hidden", "b"})
-        self.assertEqual(found[".git"][:1] + found[".git"][3:], ("folder", True, False, 4))
+        self.assertEqual(found[".git"][:1] + found[".git"][3:], ("folder", True, False, 4, ""))
         self.assertEqual((found[".hidden"].kind, found[".hidden"].hidden, found[".hidden"].size), ("file", True, 1))
+
+    def test_of_what_is_below_a_hidden_folder_only_the_endings_are_told_besides(self) -> None:
+        write_tree(self.folder, {".x/a.py": "", ".x/deep/b.sample": "", ".x/README": "", ".x/c.something-long": ""})
+        write_tree(self.folder, {".credentials/a.py": "", ".empty/.keep": ""})
+        found = self.names()
+        told = {name: found[name].endings for name in (".x", ".credentials", ".empty")}
+        self.assertEqual(told, {".x": "/.../.py/.sample", ".credentials": None, ".empty": ".keep"})
 
     def test_folders_with_secret_names_are_only_counted_and_secret_files_only_named(self) -> None:
         write_tree(self.folder, {"credentials/a/b": "1", "certs.key/x": "", "keys/id_rsa": "s", "prod.env": "p"})
@@ -77,8 +84,8 @@ class Names(TreeCase):
         self.assertEqual([found[name].inside for name in ("credentials", "certs.key", "keys")], [2, 1, None])
 
     def test_a_count_is_bounded(self) -> None:
-        write_tree(self.folder, {f".cache/{n // 600}/{n}": "" for n in range(1_800)})
-        self.assertEqual(self.names()[".cache"].inside, 1_000)
+        write_tree(self.folder, {f".cache/{n // 600}/{n}": "" for n in range(5_400)})
+        self.assertEqual(self.names()[".cache"].inside, 5_000)
 
     def test_what_the_ignore_rules_leave_out_is_marked(self) -> None:
         tree = {".git/HEAD": "", ".gitignore": "*.log\nbuild/\n", ".ignore": "vendor\n", "a.log": "", "build/x/y": ""}
@@ -139,7 +146,7 @@ class Names(TreeCase):
             (self.folder / "node_modules" / f"f{number}").touch()
         found = self.names()
         self.assertEqual(set(found), {".git", ".gitignore", "a.py", "node_modules"})
-        self.assertEqual((found["node_modules"].ignored, found["node_modules"].inside), (True, 1_000))
+        self.assertEqual((found["node_modules"].ignored, found["node_modules"].inside), (True, 5_000))
 
     def test_without_time_there_are_no_names(self) -> None:
         write_tree(self.folder, {"a": ""})

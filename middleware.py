@@ -672,6 +672,11 @@ class CommandKeys:
         return _as_said("terminal", said) + " as it is run"  # nobody's arguments end so
 
     @property
+    def stays(self) -> bool:
+        """Whether the shell stays where a call's `workdir` was."""
+        return self._stays
+
+    @property
     def moved(self) -> bool:
         """Whether a recorded call may have run in a folder in which an earlier one stayed."""
         return self._moved
@@ -1091,6 +1096,8 @@ class Replay:
         moved = self._folder and _starts_here(tool, args)
         recorded = self._index.get(key)
         if recorded and not moved:
+            if tool == "terminal" and self._commands.stays and args.get("workdir"):
+                self._folder = ""  # the live shell is there now; a replay knows of no recorded call elsewhere
             return self._hit(tool, plain, key, recorded, cassette)
         try:
             if tool == "terminal":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import posixpath
 import re
 from functools import cached_property
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
@@ -18,6 +19,7 @@ from ..cassette_store import Call, Name
 from ..patterns import Matcher, PatternError, Search, TooSlow, Untranslatable, compile_pattern
 from ..snapshot import leading_json, split_command
 from ..synth_search import DEADLINE, Miss, Source
+from .guards import held_up, refused_folder
 from .known_names import locale_orders, may_hold
 
 __all__ = ["Terminal"]
@@ -34,10 +36,15 @@ _SED_LINES = r"(\d{1,9})(?:,(\d{1,9}|\$))?p"
 _PATTERN_SIGNS = r"[.\[\](){}?*+^$\\|]"
 #: Patterns that grep and ripgrep read alike.
 _SHARED_PATTERN = r"\^?(?:[\w \-/,:;=@#%&!'\"`~<>]|\.\*?|(?<=[^|])\|(?=[^|]))+\$?"
+#: Signs at which some versions of GNU grep warn beside what they find: a backslash before what needs none, in
+#: extended patterns also a repetition of nothing.
+_STRAY, _OF_NOTHING = r"(?s)\\(?![\\.*\[^$+?(){}|bB<>wWsS`']).", r"(?:^|[(|])[*+?{]"
+#: Letters that only grep takes for an `i`, case ignored.
+_FOLDED = "[\u0130\u0131]"
 #: Characters beyond which Hermes cuts an output and says where it keeps all of it.
 _OUTPUT_LIMIT = 50_000
 #: Output that Hermes takes for something else: terminal codes, its own marks, a failed sudo.
-_UNCERTAIN_OUTPUT = "[\x1b\x80-\x9f]|__HERMES_|sudo: "
+_UNCERTAIN_OUTPUT = "[\x1b\x80-\x9f]|__HERMES_|(?i:sudo: )"
 #: What a redacted file may look like where its recording did not note what is masked.
 _MASK_LIKE = r"\*{3}|\.{3}|«redacted|\[REDACTED"
 #: More than Hermes masks in an output: names and neighbouring lines may make a secret of what is none in a file.
@@ -235,6 +242,8 @@ class Terminal:
             request = _read_on_windows(command) or request
         if request is None:
             raise Miss("")
+        if why := held_up(str(command)):
+            raise Miss(why)
         platform = self._source.recorder.platform
         theirs = platform == "win32" and request.program in ("type", "dir")
         if (
@@ -247,6 +256,8 @@ class Terminal:
         if workdir:
             if request.folder or not isinstance(workdir, str) or folder and not workdir.startswith("/"):
                 raise Miss("where the command runs is not certain")
+            if refused_folder(workdir):
+                raise Miss("the live tool may refuse to run a command there")
             start = self._folder(workdir, "")
         here = self._folder(request.folder, start) if request.folder else start
         try:
@@ -313,6 +324,9 @@ class Terminal:
     def _folder(self, path: str, base: str) -> str:
         """Return the key of a folder that a command goes to, or that it names."""
         key = self._key(path, base)
+        typed, place = posixpath.normpath(path), f"/{self._source.workspace.root}/{key}".rstrip("/")
+        if self._source.recorder.fold_case and typed != "." and not place.endswith("/" + typed.lstrip("/")):
+            raise Miss(f"{path}: how the shell would call this folder is not certain")
         if key and key not in self._source.index.folders:
             raise Miss(self._source.absence(path, key))
         return key
@@ -358,6 +372,8 @@ class Terminal:
     def _ends(self, request: _Request, here: str) -> str:
         """Print what `head` and `tail` do: of several files each under its name."""
         count = request.most or 0
+        if not count and self._source.recorder.platform == "darwin":
+            raise Miss("the program may refuse to show no line")
         if not count and request.program == "tail":
             return ""  # it does not even say the names
         shown: list[str] = []
@@ -397,6 +413,8 @@ class Terminal:
         if "w" in letters and not re.fullmatch(r"\w+", pattern, re.ASCII):
             raise Miss("what the program takes for whole words is not certain")
         plain = "F" in letters or not re.search(_PATTERN_SIGNS, pattern)
+        if request.program == "grep":
+            _check_pattern(pattern, letters, plain)
         if plain:
             pattern = re.sub(_PATTERN_SIGNS, r"\\\g<0>", pattern)
             pattern = rf"\b{pattern}\b" if "w" in letters else pattern
@@ -432,6 +450,8 @@ class Terminal:
         shown = [] if told else [index.lines(key, not rg)[hit] for hit in hits]
         if file.masks is None and re.search(_MASK_LIKE, "\n".join(shown)):
             raise Miss(f"{key}: it may hold a masked secret")
+        if not rg and "i" in request.letters and re.search(_FOLDED, text):
+            raise Miss(f"{key}: what grep -i finds in it depends on the locale")
         literal = not re.search(_PATTERN_SIGNS, request.pattern) and not set(request.letters) & {"i", "w"}
         if not (rg or text.isascii() or literal):
             # In a locale without UTF-8, grep takes each byte for a character.
@@ -452,6 +472,8 @@ class Terminal:
                 continue
             if not (rg or "r" in request.letters):
                 raise Miss(self._source.absence(path, key))
+            if "//" in path:
+                raise Miss(f"{path}: how the program would call what is in it is not certain")
             many = True
             head = path if not path or path.endswith("/") else path + "/"
             start = len(key) + 1 if key else 0
@@ -533,6 +555,15 @@ class Terminal:
         shown += [(head + name[start:], name.rpartition("/")[2], one.kind) for name, one in below.items()]
         wanted = {"f": "file", "d": "folder"}.get(request.kind, "")
         return [name for name, last, kind in shown if fits(last) and wanted in ("", kind)]
+
+
+def _check_pattern(pattern: str, letters: str, plain: bool) -> None:
+    """Refuse patterns that grep remarks on, or that it folds as no other does.  :raises Miss: for those."""
+    pairs = "".join(re.findall(r"(?s)\\.", pattern))
+    if not plain and (re.search(_STRAY, pairs) or "E" in letters and re.search(_OF_NOTHING, pattern)):
+        raise Miss("some versions of grep warn of this pattern")
+    if "i" in letters and not pattern.isascii():
+        raise Miss("what grep -i makes of this pattern is not certain")
 
 
 def _from_here(path: str) -> str:

@@ -413,6 +413,59 @@ class Where(TerminalCase):
         self.misses(Terminal(source(aliases=("/data/ws",)), ()), "pwd", "cd src && cat main.py", reason="another way")
 
 
+class WhatTheLiveToolAddsOrRefuses(TerminalCase):
+    """Each of these was answered as if the command had simply run."""
+
+    def test_a_command_that_hermes_may_not_run_is_a_miss(self) -> None:
+        files = {"app.py": "import uvicorn\nDROP TABLE users;\n", "uvicorn.py": "x\n", "nodemon.json": "{}\n"}
+        self.misses(Terminal(source(files), ()), "cat uvicorn.py", "cat nodemon.json", reason="server")
+        self.misses(Terminal(source(files), ()), "grep 'DROP TABLE' app.py", "grep mkfs app.py", reason="ask a person")
+        self.prints(Terminal(source(files), ()), (("grep -c 'uvicorn' app.py", "1"),))
+
+    def test_a_folder_that_hermes_may_refuse_is_a_miss(self) -> None:
+        made = Terminal(source({"p(1)/x.txt": "x\n", "ü/x.txt": "x\n", "ok/x.txt": "x\n"}), ())
+        for folder in ("p(1)", "ü"):
+            with self.subTest(folder=folder), self.assertRaisesRegex(Miss, "refuse"):
+                made({"command": "cat x.txt", "workdir": folder}, "")
+        self.assertEqual(self.said(made, "cat x.txt", workdir="ok")["output"], "x")
+
+    def test_what_looks_like_a_failed_sudo_is_a_miss_in_any_case(self) -> None:
+        made = Terminal(source({"a.txt": "Sudo: 3 incorrect password attempts\n"}), ())
+        self.misses(made, "cat a.txt", "grep 3 a.txt")
+
+    def test_patterns_of_which_grep_warns_are_misses(self) -> None:
+        made = Terminal(source(), ())
+        self.misses(
+            made, *(f"grep -E '{each}' app.py" for each in ("+os", "*os", "?os", "x|*os", "(+os)", r"\d", r"\-"))
+        )
+        self.misses(made, r"grep '\d' app.py", r"grep '\@' app.py", reason="warn")
+        self.prints(made, ((r"grep '\bos\b' app.py", "import os"), (r"grep -E 'o+s|x\.y' app.py", "import os")))
+        self.prints(made, ((r"grep '*os' app.py", ""), (r"grep -F '\d' app.py", "")), code=1)
+
+    def test_letters_that_only_grep_folds_are_misses(self) -> None:
+        made = Terminal(source({"a.txt": "\u0131stanbul\n", "b.txt": "istanbul\n"}), ())
+        self.misses(
+            made, "grep -i istanbul a.txt", "grep -ci i a.txt", "grep -i '\u0130stanbul' b.txt", reason="grep -i"
+        )
+        self.prints(made, (("grep -i Istanbul b.txt", "istanbul"), ("rg -i istanbul b.txt", "istanbul")))
+
+    def test_a_folder_with_two_slashes_is_a_miss_in_a_search(self) -> None:
+        files = {"src/a.py": "x\n"}
+        made = Terminal(source(files, everything(files)), ())
+        self.misses(made, "grep -r x src//", "rg x .//src", reason="would call")
+        self.prints(made, (("grep -r x src/", "src/a.py:x"), ("cat src//a.py", "x")))
+
+    def test_on_a_case_blind_disk_a_folder_is_told_as_it_is_spelled(self) -> None:
+        place = source(fold_case=True)
+        place.workspace = Workspace("/ws", fold_case=True)
+        self.misses(Terminal(place, ()), "cd SRC && pwd", "cd /WS && pwd", "cd Src/deep && pwd", reason="would call")
+        self.prints(Terminal(place, ()), (("cd src && pwd", "/ws/src"), ("cd /ws/src/deep/ && pwd", "/ws/src/deep")))
+
+    def test_no_line_is_more_than_the_head_of_macos_shows(self) -> None:
+        self.misses(Terminal(source(platform="darwin"), ()), "head -n 0 app.py", "head -0 app.py", reason="no line")
+        self.prints(Terminal(source(), ()), (("head -n 0 app.py", ""),))
+
+
 class OtherPlaces(TerminalCase):
     def test_on_macos_only_what_prints_the_same(self) -> None:
         terminal = Terminal(source(platform="darwin"), ())
@@ -495,12 +548,9 @@ class InAReplay(unittest.TestCase):
 
     def setUp(self) -> None:
         kept = {path: SnapshotFile(text, len(text.encode()), 1.0, False, ()) for path, text in FILES.items()}
+        self.recorded = json.dumps({"output": FILES["app.py"].strip(), "exit_code": 0, "error": None})
         calls = (
-            Call(
-                "terminal",
-                {"command": "cat app.py"},
-                json.dumps({"output": FILES["app.py"].strip(), "exit_code": 0, "error": None}),
-            ),
+            Call("terminal", {"command": "cat app.py"}, self.recorded),
             Call("read_file", {"path": "app.py"}, "recorded"),
         )
         made = Cassette(
@@ -551,6 +601,22 @@ class InAReplay(unittest.TestCase):
             ],
         )
         self.assertIn("after cd", got[4][1])
+
+    def test_in_0_19_a_recorded_call_leads_the_shell_back(self) -> None:
+        call = Call("terminal", {"command": "cat app.py", "workdir": "/ws"}, self.recorded)
+        for hermes, then in (("0.19.0", "miss"), ("0.22.2", "synthesized")):
+            with self.subTest(hermes=hermes):
+                self.setUp()
+                made = self.bound._cassette._replace(calls=(call,), recorder=Recorder(hermes, "linux", "rg"))
+                self.bound = Replay(
+                    self.bound.arm, "t", "s", "m", self.bound.facts, made, Workspace("/ws"), "", Beyond(Terminal)
+                )
+                got = self.hows(
+                    ("terminal", {"command": "cd src && pwd"}),
+                    ("terminal", {"command": "cat app.py", "workdir": "/ws"}),
+                    ("terminal", {"command": "cat main.py"}),
+                )
+                self.assertEqual([how for how, _ in got], ["synthesized", "hit", then])
 
     def test_only_a_plain_run_is_answered(self) -> None:
         for more in ({"background": True}, {"pty": True}, {"timeout": -1}, {"timeout": "x"}, {"later": 1}):

@@ -689,10 +689,11 @@ class _Searcher:
         return Told(text, len(found.known), len(found.known | found.unread))
 
     def _found(self, root: _Root, args: Mapping[str, Any]) -> _Found:
-        if root.linked and self._source.rg and not root.is_file:
-            below = self._source.index.below(root)
-            if "/" in (args["file_glob"] or "") or any(document.file.ignored for document in below):
-                raise Miss("behind a link, a glob or an ignore rule may mean other names")
+        if (root.linked or root.rel) and self._source.rg and not root.is_file:
+            index, globbed = self._source.index, root.linked and "/" in (args["file_glob"] or "")
+            kept = {_suffix(d.path) for d in index.documents if not d.file.ignored}  # so no rule for all such names
+            if globbed or any(d.file.ignored and (root.linked or _suffix(d.path) in kept) for d in index.below(root)):
+                raise Miss("behind a link, or where a search begins, a glob or an ignore rule may mean other names")
         return self._listing.find(root, args) if args["target"] == "files" else self._content.find(root, args)
 
     def _roots(self, path: str) -> tuple[list[_Root], str]:
@@ -1643,9 +1644,8 @@ def _is_pruned(document: _Document) -> bool:
 def _buried_folders(documents: Sequence[_Document]) -> frozenset[str]:
     """Guess which folders are ignored as folders.
 
-    A snapshot says of each file whether it is ignored, not by which rule.  A
-    folder of which every file is ignored counts as ignored itself, unless all
-    of them carry endings that are ignored in other folders, too.
+    A snapshot says of each file whether it is ignored, not by which rule.  A folder of which every file is ignored
+    counts as ignored itself, unless all of them carry endings that are ignored in other folders, too.
     """
     alive = {folder for d in documents if not d.file.ignored for folder in d.folders}
     ignored = [d for d in documents if d.file.ignored]

@@ -291,6 +291,15 @@ class SearchTest(unittest.TestCase):
         self.assertEqual(search(made, "auth", file_glob="*.log")["total_count"], 0)
         self.assertEqual(search(made, "auth", path="gen")["total_count"], 2)
 
+    def test_what_a_rule_with_a_slash_hides_is_not_certain_where_a_search_begins_below_it(self) -> None:
+        files = {"docs/a.md": SnapshotFile("hit\n", 4), "docs/b.md": SnapshotFile("hit\n", 4, 0.0, True)}
+        made = Synthesizer(Snapshot(files), Workspace("/ws"), Recorder("0.22.2", "linux", "rg"), {"rg_major": 13})
+        for more in ({}, {"output_mode": "files_only"}, {"path": "/ws/docs"}):
+            with self.subTest(more=more), self.assertRaisesRegex(Miss, "where a search begins"):
+                search(made, "hit", **{"path": "docs", **more})
+        self.assertEqual(search(made, "hit")["total_count"], 1)
+        self.assertEqual(search(made, "hit", path="docs/b.md")["total_count"], 1)
+
     def test_names_of_files_that_were_not_kept_are_listed_but_secrets_withheld(self) -> None:
         made = synthesizer(skipped={"logo.png": "binary", ".env": "hidden", "lib": "not a regular file"}, git=False)
         self.assertIn("./logo.png", search(made, "*.png", target="files")["files"])

@@ -97,6 +97,7 @@ from .suite.masks import note_masks, read_masks
 from .suite.known_names import KnownNames
 from .suite.names import list_names
 from .suite.pins import check_pin, pin_holds
+from .suite.recall import SESSIONS, add_session_arguments, record_session, refuse_with_session
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
 from .middleware import (
@@ -176,9 +177,10 @@ def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
 def _record_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
     parser.add_argument("--query", dest="cassette_query", metavar="TEXT", help="record this request now, headlessly")
+    add_session_arguments(parser)
     add_extent(parser)
     parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
-    _child_arguments(parser, "the folder to work in (default: this one)")
+    _child_arguments(parser, "the folder to work in (default: this one, or the session's)")
     add_json(parser)
 
 
@@ -207,6 +209,9 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     name = check_name(options.cassette)
+    refuse_with_session(options, DEFAULT_TIMEOUT)
+    if options.cassette_session is not None:
+        return record_session(plugin, options, screen, BEYOND, _work_folder, _saved_report, _describe)
     if options.cassette_query is None:
         screen.print(recording_steps(name))
         return 0
@@ -1451,6 +1456,7 @@ SHELL_COMMANDS = (
         arguments.add_history,
         _history,
     ),
+    SESSIONS,
     Command("list", "List the cassettes", "hermes cassette list", add_json, _list),
     Command(
         "check",

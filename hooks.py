@@ -54,6 +54,7 @@ from .cassette_store import (
     shown,
 )
 from .middleware import (
+    UNKNOWN,
     Beyond,
     Bindings,
     LiveCall,
@@ -71,6 +72,7 @@ from .snapshot import Extent, Workspace, hermes_redactor, take_snapshot
 
 __all__ = [
     "ARM_LIFETIME",
+    "IN_CONVERSATION",
     "PING_VARIABLE",
     "RECORD_VARIABLE",
     "RUN_VARIABLE",
@@ -946,6 +948,9 @@ def _told_session() -> str:
     return session_env("HERMES_SESSION_ID")
 
 
+#: What a cassette warns of whose request did not begin its conversation.
+IN_CONVERSATION = "the request came in the middle of a conversation, which a replay starts without"
+
 _PING = r"/cassette ping ([0-9a-f]{16})"
 _YOLO_WARNING = "approvals were bypassed in this session (yolo): its tools ran without asking"
 
@@ -1375,7 +1380,6 @@ class Plugin:
         if state is None or state.state != "armed":
             return
         request, why = _armed_request(state, turn)
-        faults = ["the request came in the middle of a conversation, which a replay starts without"]
         recording = Recording(
             state.name,
             turn.id,
@@ -1383,7 +1387,7 @@ class Plugin:
             request,
             turn.model,
             overwrite=state.overwrite,
-            faults=faults if turn.earlier else (),
+            faults=[IN_CONVERSATION] if turn.earlier else (),
             earlier=turn.asked,
             resumed=bool(turn.earlier) or not turn.first,
             whole=state.whole,
@@ -1603,8 +1607,13 @@ def make_cassette(
     calls, not_kept, warnings = judge_calls(slots, foreign)
     warnings += recording.faults + remarks(calls)
     recorder, snapshot, aliases = _recorder(calls, recording.rg_major), Snapshot(), tuple[str, ...]()
+    past = recording.past
+    if past is not None:
+        recorder = Recorder(past.hermes or UNKNOWN, sys.platform, learn_search(calls))
     if cwd:
         workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")))
+        if past is not None and past.folder:
+            workspace = workspace.also(past.folder)
         aliases = workspace.aliases
         recorder = recorder._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
         snapshot = _snapshot(recording, slots, workspace, beyond, warnings)
@@ -1617,7 +1626,7 @@ def make_cassette(
         model=" and ".join(models),
         cwd=cwd,
         cwd_aliases=aliases,
-        recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        recorded_at=_written_time(past.ended if past else time.time()),
         recorder=recorder,
         calls=tuple(calls),
         not_kept=tuple(not_kept),
@@ -1625,6 +1634,10 @@ def make_cassette(
         warnings=tuple(warnings),
         plugin=plugin,
     )
+
+
+def _written_time(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def _recorder(calls: Sequence[Call], rg_major: int) -> Recorder:
@@ -1648,6 +1661,8 @@ def _snapshot(
     try:
         evidence = beyond.evidence(every, workspace) if beyond.evidence else None
         extent = Extent(recording.whole, recording.names, beyond.walk, evidence, recording.started, warnings)
+        if recording.past is not None:
+            extent = extent._replace(ended=recording.past.ended)
         taken = take_snapshot(
             calls, workspace, redact=hermes_redactor(), deadline=deadline, note_masks=beyond.note_masks, extent=extent
         )

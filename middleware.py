@@ -85,6 +85,9 @@ _PENDING = "still being answered when the turn ended"
 #: Turns whose live calls are remembered, so that a late claim is found out.
 SEEN_LIMIT = 10_000
 
+#: The name of a Hermes that recorded, but did not tell its version, and those that it may be.
+UNKNOWN, _VERSIONS = "unknown", ("0.19.0", "0.20.1", "0.22.2")
+
 #: Sessions that stay closed after their replay.
 _CLOSED_LIMIT = 10_000
 
@@ -95,16 +98,25 @@ _CLOSED_LIMIT = 10_000
 class LiveCall:
     """One live call of a recorded turn; `done` turns true with its result.
 
-    `plain` says that the arguments are known to be plain JSON.
+    `plain` says that the arguments are known to be plain JSON, and `why` why the
+    result is not kept whatever the rules say, "" for no such reason.
     """
 
-    __slots__ = ("tool", "args", "plain", "result", "done", "failed", "id")
+    __slots__ = ("tool", "args", "plain", "result", "done", "failed", "id", "why")
 
     def __init__(
         self, tool: str, args: Any, result: Any = None, done: bool = False, plain: bool = False, id: str = ""
     ) -> None:
         self.tool, self.args, self.plain, self.id = tool, args, plain, id
-        self.result, self.done, self.failed = result, done, False
+        self.result, self.done, self.failed, self.why = result, done, False, ""
+
+
+class Past(NamedTuple):
+    """What is known of a turn that ended before it was recorded."""
+
+    ended: float  #: in seconds since the epoch
+    hermes: str = ""  #: the Hermes that ran it; "" for one that is not known
+    folder: str = ""  #: where its session worked, if that is another folder by now
 
 
 class Recording:
@@ -116,6 +128,7 @@ class Recording:
     :param faults: what the cassette must warn of already.
     :param earlier: the ids of the calls that the conversation held before this turn.
     :param resumed: the session had turns before.
+    :param past: the turn is over; None for one that runs.
     :param whole: the texts of the whole workspace are to be kept.
     :param names: the names of all in it are to be kept.
     :param started: when the turn began, in seconds since the epoch; 0 unknown.
@@ -139,9 +152,10 @@ class Recording:
         whole: bool = False,
         names: bool = True,
         started: float = 0.0,
+        past: Past | None = None,
     ) -> None:
         self.name, self.turn, self.session = name, turn, session
-        self.whole, self.names, self.started = whole, names, started
+        self.whole, self.names, self.started, self.past = whole, names, started, past
         self.request, self.model = request, model
         self.arm, self.overwrite, self.rg_major, self.folder = arm, overwrite, rg_major, folder
         self.faults = list(faults)
@@ -171,11 +185,23 @@ class Recording:
         self._end(slot, result)
         return result
 
+    def recall(self, tool: str, args: Any, result: str | None, why: str = "") -> None:
+        """Note a call that was made before.
+
+        :param result: what the tool returned, None if nothing is known of that.
+        :param why: why the result is not kept, whatever it is; "" for no such reason.
+        """
+        slot = self._begin(tool, args, "")
+        if slot is not None:
+            slot.why = why
+            if result is not None:
+                self._end(slot, result)
+
     def _begin(self, tool: str, args: Any, call_id: str) -> LiveCall | None:
         if self._closed or (call_id and self._around.get() == call_id):
             return None
         try:
-            tool, args = _unwrapped(tool, args)
+            tool, args = unwrapped(tool, args)
             copied, plain = _copied(args)  # later layers change the arguments in place
         except Exception as error:
             self.faults.append(f"the arguments of a {tool} call could not be copied ({type(error).__name__})")
@@ -253,6 +279,7 @@ def snapshot_remarks(taken: Snapshot, seconds: float) -> list[str]:
     for reason, why in (
         (SkipReason.REDACTION_SLOW, "not in the snapshot, since Hermes's redaction could take minutes over it"),
         (SkipReason.CHANGED_IN_TURN, "not in the snapshot, since it changed during the turn"),
+        (SkipReason.CHANGED_SINCE, "not in the snapshot, since it changed since the session"),
         (SkipReason.WHOLE_TOTAL, "not in the snapshot, since 24 MB are the most"),
     ):
         if names := [path for path, one in taken.skipped_paths.items() if one == reason]:
@@ -263,7 +290,9 @@ def snapshot_remarks(taken: Snapshot, seconds: float) -> list[str]:
 
 def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
     """Say why a call is not kept, and tell the rules of it either way."""
-    if not slot.done:
+    if slot.why:
+        why = slot.why
+    elif not slot.done:
         why = NotKept.RAISED if slot.failed else NotKept.NO_RESULT
     elif not isinstance(slot.args, dict) or not (slot.plain or _is_json(slot.args)):
         why = NotKept.NO_ARGUMENTS
@@ -460,7 +489,7 @@ def _is_json(value: Any) -> bool:
 # --- a call within a call ----------------------------------------------------------
 
 
-def _unwrapped(tool: Any, args: Any) -> tuple[Any, Any]:
+def unwrapped(tool: Any, args: Any) -> tuple[Any, Any]:
     """A call that `tool_call` wraps, as the call of the tool that it names; any other as it is.
 
     Most versions unwrap it themselves before they ask a middleware.
@@ -560,6 +589,9 @@ def call_key(
     :param known_way: says of a path whether its names tell where it leads; see `CommandKeys.known_way`.
     :raises ValueError: if the arguments are no JSON.
     """
+    if recorder.hermes == UNKNOWN:  # alike to each of them
+        recorders = [recorder._replace(hermes=version) for version in _VERSIONS]
+        return "\n".join(call_key(tool, args, workspace, one, known_way) for one in recorders)
     plain = _without_defaults(tool, coerce_args(tool, args, recorder.hermes))
     if workspace is not None:
         for name in _PATH_ARGS.get(tool, ()):
@@ -1019,11 +1051,12 @@ class Replay:
         self._commands = CommandKeys(cassette, workspace, self._recorder)
         self._refused: dict[tuple[str, str], int] = {}  # (tool, path) -> the recorded call that it failed
         self._synth: Synthesizer | None = None
+        self._others: list[Synthesizer] = []
         self._run_command: Callable[[Mapping[str, Any], str], tuple[str, str]] | None = None
         self._folder = ""  # where a terminal command now runs, relative to the workspace
         if cassette is not None:
             self._load(cassette, beyond)
-            if beyond.commands is not None and self._synth is not None and not self._commands.moved:
+            if beyond.commands is not None and self._synth and not self._others and not self._commands.moved:
                 calls = [call for call in cassette.calls if call.tool == "terminal" and _is_plain_call(call.args)]
                 self._run_command = beyond.commands(self._synth.source, calls)
 
@@ -1037,15 +1070,23 @@ class Replay:
             learned = {**learn(cassette.calls, cassette.snapshot), "shapes": learn_shapes(cassette.calls)}
             if major := self._recorder.rg_major or self.arm.rg_major:
                 learned.setdefault("rg_major", major)
-            self._synth = Synthesizer(
-                cassette.snapshot, self._workspace, self._recorder, learned, beyond.read_masks, beyond.names
-            )
+            given = (beyond.read_masks, beyond.names)
+            self._synth = Synthesizer(cassette.snapshot, self._workspace, self._recorder, learned, *given)
+            self._others = self._other_versions(cassette.snapshot, learned, beyond)
+
+    def _other_versions(self, snapshot: Snapshot, learned: Mapping[str, Any], beyond: Beyond) -> list[Synthesizer]:
+        """What must answer alike, where neither a name nor a recorded result tells the Hermes that recorded."""
+        if self._workspace is None or self._recorder.hermes != UNKNOWN or learned.get("family"):
+            return []
+        recorders = [self._recorder._replace(hermes=version) for version in _VERSIONS]
+        given = (beyond.read_masks, beyond.names)
+        return [Synthesizer(snapshot, self._workspace, one, learned, *given) for one in recorders]
 
     def answer(self, tool: Any, args: Any, session: str, call_id: Any = "") -> Any:
         """Answer one tool call.  Never raises, whatever it is given."""
         next(self._arrivals)
         try:
-            tool, args = _unwrapped(tool, args)
+            tool, args = unwrapped(tool, args)
             return self._answer(str(tool), args, session, str(call_id or ""))
         except Exception as error:
             return self._fault(tool, error)
@@ -1110,6 +1151,8 @@ class Replay:
                 raise Miss("the recording has no snapshot")
             else:
                 told = self._synth.tell(tool, args)
+                if any(other.tell(tool, args) != told for other in self._others):
+                    raise Miss("the Hermes that recorded is not known, and the known ones answer this differently")
         except Miss as miss:
             number = None if moved else self._refusal(tool, args.get("path"))
             if number is None:
@@ -1151,6 +1194,7 @@ class Replay:
         """Let go of the cassette; every later call is a miss and the run INVALID."""
         self.evicted = True
         self._cassette = self._synth = self._run_command = None
+        self._others = []
         self._index, self._keys = {}, {}
 
     def finish(self, session: str, answer: str) -> Ledger:

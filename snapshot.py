@@ -80,6 +80,7 @@ class SkipReason:
     UNREADABLE = "unreadable"
     CHANGED = "changed while read"
     CHANGED_IN_TURN = "changed during the turn"
+    CHANGED_SINCE = "changed since the session"
     IGNORED = "ignored by git"
     BINARY = "binary"
     NOT_UTF8 = "not UTF-8"
@@ -188,6 +189,11 @@ class Workspace:
         same = [os.path.normpath(path) for path in others if os.path.isabs(path) and same_file(path, real)]
         aliases = tuple(dict.fromkeys(form for form in (real, short, *same) if form != root))
         return cls(root, aliases, os.name == "nt", _folds_case(real), os.path.expanduser("~"))
+
+    def also(self, path: str) -> Workspace:
+        """The same workspace, with another path that leads to it."""
+        aliases = tuple(dict.fromkeys((*self.aliases, path)))
+        return Workspace(self.root, aliases, self.windows, self.fold_case, self.home)
 
     def relative(self, path: str, base: str = "") -> str | None:
         """Return `path` relative to the root, with `/`; "" is the root itself.
@@ -1142,6 +1148,9 @@ class Evidence(Protocol):
     def disagrees(self, path: str, text: str, size: int | None = None) -> int | None:
         """The first line of a text that was shown otherwise, 0 for none in particular; None if it agrees."""
 
+    def shows_all(self, path: str, text: str) -> bool:
+        """Whether a call showed every line of a text as it is."""
+
 
 class Extent(NamedTuple):
     """What a snapshot keeps beyond the files that calls named, and leaves out of them."""
@@ -1152,6 +1161,7 @@ class Extent(NamedTuple):
     evidence: Evidence | None = None  #: what tells files that changed during the turn
     started: float = 0.0  #: when that began, in seconds since the epoch; 0 unknown
     faults: list[str] = []  #: where a person is told why there are no names
+    ended: float = 0.0  #: when the turn ended, if that was long ago; else 0
 
 
 #: Tells what is masked in a file, None for nothing (`suite.masks.Masks`).
@@ -1353,7 +1363,7 @@ class _Reader:
             target = skip.path or target
             gone = skip.reason == SkipReason.NOT_FOUND and self._extent.evidence is not None
             changed = gone and self._extent.evidence.knows(name)  # type: ignore[union-attr]
-            self._gathered.skip(name, target, SkipReason.CHANGED_IN_TURN if changed else skip.reason)
+            self._gathered.skip(name, target, self._when if changed else skip.reason)
         except Exception:  # a name from a model must not end the snapshot of the others
             self._gathered.skip(name, target, SkipReason.UNREADABLE)
         if target != path:
@@ -1364,22 +1374,36 @@ class _Reader:
         if self._redact is None:
             raise Skip(SkipReason.NO_REDACTION)
         text = decoded(data)
-        if self._changed(text, len(data), mtime, paths):
-            raise Skip(SkipReason.CHANGED_IN_TURN)
+        if why := self._changed(text, len(data), mtime, paths):
+            raise Skip(why)
         kept = redacted(self._redact, text, *paths)
         size = len(data) if kept == text else len(kept.encode("utf-8", "surrogatepass"))
         if size > self._gathered.room:
             raise Skip(SkipReason.TOTAL)
         return kept, self._note_masks and self._note_masks(text, kept, self._alone), size
 
-    def _changed(self, text: str, size: int, mtime: float, paths: Iterable[str]) -> bool:
-        """Say whether a file is another one by now than when the turn was shown it, by any of its names."""
-        evidence, started = self._extent.evidence, self._extent.started
+    @property
+    def _when(self) -> str:
+        """When a file changed that is another one than the turn was shown."""
+        return SkipReason.CHANGED_SINCE if self._extent.ended else SkipReason.CHANGED_IN_TURN
+
+    def _changed(self, text: str, size: int, mtime: float, paths: Iterable[str]) -> str:
+        """Say when a file changed that is another one by now than the turn was shown, by any of its names; or "".
+
+        After a turn that is long over, only what it was shown as a whole is sure
+        to be the same in spite of a later change.
+        """
+        evidence, started, ended = self._extent.evidence, self._extent.started, self._extent.ended
         if evidence is None:
-            return False
+            return ""
+        later, names = 0 < ended < mtime, tuple(dict.fromkeys(paths))
         if evidence.wrote and 0 < started <= mtime:
-            return True
-        return any(evidence.disagrees(path, text, size) is not None for path in dict.fromkeys(paths))
+            return SkipReason.CHANGED_SINCE if later else SkipReason.CHANGED_IN_TURN
+        if any(evidence.disagrees(path, text, size) is not None for path in names):
+            return self._when
+        if later and not any(evidence.shows_all(path, text) for path in names):
+            return SkipReason.CHANGED_SINCE
+        return ""
 
     def _alone(self, line: str) -> str | None:
         """Redact one line as the live search does; None when that fails."""

@@ -94,6 +94,19 @@ class Shown:
         key = self._workspace.fold(self._workspace.relative(path) or "")
         return key in self._seen or key in self.written
 
+    def shows_all(self, path: str, text: str) -> bool:
+        """Whether calls showed every line of a text, none of them cut or masked."""
+        key = self._workspace.fold(self._workspace.relative(path) or "")
+        lines, seen = text.removeprefix("\ufeff").split("\n"), self._seen.get(key, ())
+        if key in self.written or not any(one.size is not None or one.whole is not None for one in seen):
+            return False  # who saw rows alone does not know that there are no others
+        if any(one.whole is not None and one.whole.strip() == text.strip() for one in seen):
+            return True
+        told = {
+            line.number for one in seen for line in one.lines if lines[line.number - 1 : line.number] == [line.text]
+        }
+        return told >= set(range(1, len(lines) + (lines[-1] != "")))
+
     def disagrees(self, path: str, text: str, size: int | None = None) -> int | None:
         """Return the first line that was shown otherwise; 0 where only the size was, or the file was written; or None."""
         key = self._workspace.fold(self._workspace.relative(path) or "")

@@ -97,7 +97,6 @@ from .suite.masks import note_masks, read_masks
 from .suite.known_names import KnownNames
 from .suite.names import list_names
 from .suite.pins import check_pin, pin_holds
-from .suite.recall import SESSIONS, add_session_arguments, record_session, refuse_with_session
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.terminal import Terminal
 from .middleware import (
@@ -177,7 +176,7 @@ def _child_arguments(parser: argparse.ArgumentParser, folder: str) -> None:
 def _record_arguments(parser: argparse.ArgumentParser) -> None:
     add_name(parser)
     parser.add_argument("--query", dest="cassette_query", metavar="TEXT", help="record this request now, headlessly")
-    add_session_arguments(parser)
+    arguments.add_recalled(parser)
     add_extent(parser)
     parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
     _child_arguments(parser, "the folder to work in (default: this one, or the session's)")
@@ -209,8 +208,9 @@ def _show_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     name = check_name(options.cassette)
-    refuse_with_session(options, DEFAULT_TIMEOUT)
-    if options.cassette_session is not None:
+    if (options.cassette_session, options.cassette_turn) != (None, None):
+        from .suite.recall import record_session
+
         return record_session(plugin, options, screen, BEYOND, _work_folder, _saved_report, _describe)
     if options.cassette_query is None:
         screen.print(recording_steps(name))
@@ -527,6 +527,12 @@ def _check(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     from .suite.inputs import went_in
 
     return check(Means(_work_folder, ripgrep_major, _tried_regexes, went_in), plugin, options, screen)
+
+
+def _sessions(_: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    from .suite.recall import list_sessions
+
+    return list_sessions(options, screen)
 
 
 # run
@@ -1456,7 +1462,13 @@ SHELL_COMMANDS = (
         arguments.add_history,
         _history,
     ),
-    SESSIONS,
+    Command(
+        "sessions",
+        "List recent sessions, and say which of them can become a cassette (+)",
+        "hermes cassette sessions --last 5",
+        arguments.add_sessions,
+        _sessions,
+    ),
     Command("list", "List the cassettes", "hermes cassette list", add_json, _list),
     Command(
         "check",

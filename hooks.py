@@ -95,8 +95,10 @@ __all__ = [
     "hook_words",
     "hosting_signs",
     "in_git",
+    "is_review",
     "lineage",
     "make_cassette",
+    "normal_request",
     "own_launcher",
     "parse_ping",
     "plugin_facts",
@@ -1606,14 +1608,9 @@ def make_cassette(
     """
     calls, not_kept, warnings = judge_calls(slots, foreign)
     warnings += recording.faults + remarks(calls)
-    recorder, snapshot, aliases = _recorder(calls, recording.rg_major), Snapshot(), tuple[str, ...]()
-    past = recording.past
-    if past is not None:
-        recorder = Recorder(past.hermes or UNKNOWN, sys.platform, learn_search(calls))
+    recorder, snapshot, aliases, past = _recorder(recording, calls), Snapshot(), tuple[str, ...](), recording.past
     if cwd:
-        workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")))
-        if past is not None and past.folder:
-            workspace = workspace.also(past.folder)
+        workspace = Workspace.here(cwd, (recording.folder, os.environ.get("PWD", "")), past.folder if past else "")
         aliases = workspace.aliases
         recorder = recorder._replace(git=in_git(Path(cwd)), fold_case=workspace.fold_case)
         snapshot = _snapshot(recording, slots, workspace, beyond, warnings)
@@ -1640,11 +1637,13 @@ def _written_time(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).isoformat(timespec="seconds")
 
 
-def _recorder(calls: Sequence[Call], rg_major: int) -> Recorder:
-    """This Hermes, as far as its answers depend on it."""
-    search = learn_search(calls) or ("rg" if find_ripgrep() else "grep")
-    given = (os.environ.get(name) for name in ("LC_ALL", "LC_COLLATE", "LANG"))
-    locale = next(filter(None, given), "C")
+def _recorder(recording: Recording, calls: Sequence[Call]) -> Recorder:
+    """The Hermes that ran the turn, as far as its answers depend on it."""
+    search, rg_major = learn_search(calls), recording.rg_major
+    if past := recording.past:
+        return Recorder(past.hermes or UNKNOWN, sys.platform, search, rg_major=rg_major if search == "rg" else 0)
+    search = search or ("rg" if find_ripgrep() else "grep")
+    locale = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_COLLATE", "LANG"))), "C")
     return Recorder(hermes_version(), sys.platform, search, rg_major=rg_major if search == "rg" else 0, locale=locale)
 
 

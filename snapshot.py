@@ -176,10 +176,11 @@ class Workspace:
         self._roots = tuple(place for place in places if place is not None)
 
     @classmethod
-    def here(cls, root: str, others: Sequence[str] = ()) -> Workspace:
+    def here(cls, root: str, others: Sequence[str] = (), once: str = "") -> Workspace:
         """Describe `root` on this machine: its other spellings, and whether case counts.
 
         :param others: absolute paths that may lead to the same folder through links.
+        :param once: a path that led to it before it was moved, or "".
         """
         root = os.path.abspath(root)
         real = os.path.realpath(root)
@@ -187,13 +188,8 @@ class Workspace:
         private = sys.platform == "darwin" and real.startswith("/private/")
         short = real[len("/private") :] if private else real
         same = [os.path.normpath(path) for path in others if os.path.isabs(path) and same_file(path, real)]
-        aliases = tuple(dict.fromkeys(form for form in (real, short, *same) if form != root))
+        aliases = tuple(dict.fromkeys(form for form in (real, short, *same, once) if form not in ("", root)))
         return cls(root, aliases, os.name == "nt", _folds_case(real), os.path.expanduser("~"))
-
-    def also(self, path: str) -> Workspace:
-        """The same workspace, with another path that leads to it."""
-        aliases = tuple(dict.fromkeys((*self.aliases, path)))
-        return Workspace(self.root, aliases, self.windows, self.fold_case, self.home)
 
     def relative(self, path: str, base: str = "") -> str | None:
         """Return `path` relative to the root, with `/`; "" is the root itself.

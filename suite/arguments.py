@@ -23,6 +23,8 @@ __all__ = [
     "add_check_arguments",
     "add_compared",
     "add_history",
+    "add_recalled",
+    "add_sessions",
 ]
 
 #: Tries of a cell, retries of a try, and tries of a whole suite, at most.
@@ -132,3 +134,24 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
         "--in", dest="cassette_in", metavar="DIR", help="the folder to look at (default: the recorded one)"
     )
     add_json(parser)
+
+
+def add_recalled(parser: argparse.ArgumentParser) -> None:
+    """Add what `record` takes in place of a request: a session that is over."""
+    session = "record a turn of this session, which is over (see hermes cassette sessions)"
+    parser.add_argument("--session", dest="cassette_session", metavar="ID", help=session)
+    turn = "which of its turns, from 1 (default: the last with an answer)"
+    parser.add_argument("--turn", dest="cassette_turn", metavar="N", type=_from_one, help=turn)
+
+
+def add_sessions(parser: argparse.ArgumentParser) -> None:
+    """Add what `sessions` takes."""
+    last = "how many, the newest first (default: 20)"
+    parser.add_argument("--last", dest="cassette_last", metavar="N", type=_from_one, default=20, help=last)
+    add_json(parser)
+
+
+def _from_one(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)

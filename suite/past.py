@@ -20,7 +20,19 @@ from ..middleware import Beyond, Past, Recording, out_of_steps, unwrapped
 from ..snapshot import KEPT_TOOLS, IgnoreRules, Listed, NotKept, Tree, Walk
 from .sessions import Database, Message, Session
 
-__all__ = ["Turn", "as_returned", "choose_turn", "folder_of", "record_past", "told_turns"]
+__all__ = [
+    "CUT_ARGUMENTS",
+    "OTHER_FORM",
+    "WRAPPED",
+    "Returned",
+    "Turn",
+    "Wanted",
+    "as_returned",
+    "choose_turn",
+    "folder_of",
+    "record_past",
+    "told_turns",
+]
 
 #: How a message begins that Hermes puts in a person's place.
 _NOT_A_PERSON = (
@@ -202,49 +214,45 @@ def _end_of_object(text: str) -> int:
 # --- a turn becomes a cassette ---------------------------------------------------------
 
 
+class Wanted(NamedTuple):
+    """What the cassette of a turn that is over is to be.
+
+    `whole` and `names` are as for any recording, but as far as the times in the
+    folder say that nothing has changed since.
+    """
+
+    name: str
+    folder: str  #: where the session's folder is today; "" for none
+    whole: bool = False
+    names: bool = True
+
+
 def record_past(
-    database: Database,
-    session: Session,
-    turn: Turn,
-    name: str,
-    folder: str,
-    plugin: str,
-    beyond: Beyond,
-    whole: bool = False,
-    names: bool = True,
+    database: Database, session: Session, turn: Turn, wanted: Wanted, plugin: str, beyond: Beyond
 ) -> Cassette:
     """Make a cassette of a turn that is over.
 
-    :param folder: where the session's folder is today; "" for none.
     :param plugin: the version of this plugin.
-    :param whole: the other files of the folder are kept as well, and `names` the names of all in it: both as far as
-        their times say that they have not changed since.
-    :raises CassetteError: if it makes none.
+    :raises CassetteError: if the turn makes none.
     """
     messages = database.messages(session.id, turn.request.id, turn.messages[-1].id)
-    fault = _why_not(messages) if messages else "it is gone from the database"
-    if fault:
+    if fault := _why_not(messages) if messages else "it is gone from the database":
         raise CassetteError(f"turn {turn.number} of the session cannot become a cassette: {fault}")
-    answer, rewritten = messages[-1], database.rewritten(session)
-    moved = bool(folder) and session.cwd not in ("", folder)
-    past = Past(answer.at, _version(database.schema(), messages), session.cwd if moved else "")
+    answer, rewritten, folder = messages[-1], database.rewritten(session), wanted.folder
+    moved = session.cwd if folder and folder != session.cwd else ""
     recording = Recording(
-        name,
+        wanted.name,
         "",
         session.id,
         normal_request(messages[0].text or ""),
-        faults=_faults(turn, messages, rewritten),
-        whole=whole,
-        names=names,
+        faults=_faults(turn, messages, rewritten, wanted.whole),
+        whole=wanted.whole,
+        names=wanted.names,
         started=min(messages[0].at, database.begun(session)) if rewritten else messages[0].at,
-        past=past,
+        past=Past(answer.at, _version(database.schema(), messages), moved),
     )
     for tool, args, stored in _calls(messages):
         _recall(recording, tool, args, stored)
-    if whole:
-        recording.faults.append(
-            "files that the session did not read are of today, and not changed since by their times"
-        )
     models = (session.model,) if session.model and session.answered else ()
     if folder and beyond.walk is not None:
         beyond = beyond._replace(walk=_as_then(beyond.walk, folder, answer.at))
@@ -264,7 +272,7 @@ def _as_then(walk: Walk, folder: str, ended: float) -> Walk:
     return walked
 
 
-def _faults(turn: Turn, messages: Sequence[Message], rewritten: bool) -> list[str]:
+def _faults(turn: Turn, messages: Sequence[Message], rewritten: bool, whole: bool) -> list[str]:
     """What a cassette of a turn warns of, whatever its calls."""
     faults = [IN_CONVERSATION] * (turn.number > 1 or rewritten)
     if any(one.role == "user" for one in messages[1:]):
@@ -273,6 +281,8 @@ def _faults(turn: Turn, messages: Sequence[Message], rewritten: bool) -> list[st
         faults.append(
             "Hermes has compacted this conversation: what it wrote anew of the turn was left out as far as seen"
         )
+    if whole:
+        faults.append("files that the session did not read are of today, and not changed since by their times")
     if re.search(_MASK, messages[-1].text or ""):
         faults.append("the answer may be Hermes's redacted copy: a pin on what is masked in it will not hold there")
     return faults

@@ -15,48 +15,30 @@ from typing import Any, Callable, Mapping, Sequence
 from ..cassette_store import Cassette, CassetteError, Store, check_name, shown
 from ..hooks import Plugin, hermes_home
 from ..middleware import Beyond
-from .door import JSON_SCHEMA, Command, Screen, add_json
-from .past import Turn, choose_turn, folder_of, record_past, told_turns
+from .door import JSON_SCHEMA, Screen
+from .past import Turn, Wanted, choose_turn, folder_of, record_past, told_turns
 from .sessions import Database, Session, find_database
 
-__all__ = ["SESSIONS", "add_session_arguments", "record_session", "refuse_with_session"]
+__all__ = ["list_sessions", "record_session"]
 
-#: Sessions that are listed unless told otherwise, and at most.
-_LAST, _MOST = 20, 1_000
+#: Sessions that are listed at most.
+_MOST = 1_000
 #: Characters of a request, of a path and of another cell that are shown.
 _REQUEST, _PATH, _CELL = 70, 300, 60
 
 
-def add_session_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `record` takes beside a request: a session that is over."""
-    session = "record a turn of this session, which is over (hermes cassette sessions lists them)"
-    parser.add_argument("--session", dest="cassette_session", metavar="ID", help=session)
-    turn = "which of its turns, from 1 (default: the last with an answer)"
-    parser.add_argument("--turn", dest="cassette_turn", metavar="N", type=_number, help=turn)
+def _refuse_others(options: argparse.Namespace) -> None:
+    """Refuse what makes no sense for a session that is over.
 
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 9 and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
-    return int(text)
-
-
-def refuse_with_session(options: argparse.Namespace, timeout: float) -> None:
-    """Refuse what makes no sense for a session that is over, or only for one.
-
-    :param timeout: what `--timeout` says unless it is given.
     :raises CassetteError: with what to leave out.
     """
     if options.cassette_session is None:
-        if options.cassette_turn is not None:
-            raise CassetteError("--turn names a turn of a session: give --session ID too")
-        return
+        raise CassetteError("--turn names a turn of a session: give --session ID too")
     given = {
         "--query": options.cassette_query is not None,
         "--model": options.cassette_model is not None,
         "--provider": options.cassette_provider is not None,
         "--skill": bool(options.cassette_skills),
-        "--timeout": options.cassette_timeout != timeout,
     }
     if wrong := [name for name, there in given.items() if there]:
         raise CassetteError(f"{wrong[0]} does not go with --session, whose session is over: leave one of them out")
@@ -65,13 +47,8 @@ def refuse_with_session(options: argparse.Namespace, timeout: float) -> None:
 # --- list ------------------------------------------------------------------------------
 
 
-def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
-    last = f"how many, the newest first (default: {_LAST})"
-    parser.add_argument("--last", dest="cassette_last", metavar="N", type=_number, default=_LAST, help=last)
-    add_json(parser)
-
-
-def _sessions(_: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+def list_sessions(options: argparse.Namespace, screen: Screen) -> int:
+    """List recent sessions (`hermes cassette sessions`)."""
     if options.cassette_last > _MOST:
         raise CassetteError(f"--last {options.cassette_last}: {_MOST:,} sessions are the most")
     database = Database(find_database(hermes_home()))
@@ -137,15 +114,6 @@ def _told(row: Mapping[str, Any]) -> list[str]:
     return [told, *(textwrap.indent(line, "    ") for line in lines if line)]
 
 
-SESSIONS = Command(
-    "sessions",
-    "List recent sessions, and say which of them can become a cassette (+)",
-    "hermes cassette sessions --last 5",
-    _sessions_arguments,
-    _sessions,
-)
-
-
 # --- record ------------------------------------------------------------------------------
 
 
@@ -164,6 +132,7 @@ def record_session(
     :param report: what is printed of a cassette, and `describe` what `--json` prints.
     """
     name = check_name(options.cassette)
+    _refuse_others(options)
     store = plugin.store()
     store.prepare()
     store.check_free(name, options.cassette_overwrite)
@@ -172,19 +141,9 @@ def record_session(
     if session.source == "subagent":
         raise CassetteError(f"{session.id!r} is a subagent's session: a model asked, not a person")
     turn = choose_turn(told_turns(database.outline(session.id)), options.cassette_turn)
-    wanted = options.cassette_in
-    folder = folder_of(session, None if wanted is None else os.path.abspath(work_folder(wanted)))
-    cassette = record_past(
-        database,
-        session,
-        turn,
-        name,
-        folder,
-        plugin.facts.plugin,
-        beyond,
-        options.cassette_whole,
-        options.cassette_names,
-    )
+    folder = folder_of(session, options.cassette_in and work_folder(options.cassette_in))
+    wanted = Wanted(name, folder, options.cassette_whole, options.cassette_keep_names)
+    cassette = record_past(database, session, turn, wanted, plugin.facts.plugin, beyond)
     store.save(cassette, options.cassette_overwrite, keep_pins=True)
     saved = store.read(name)[0]
     if options.cassette_json:

@@ -15,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Mapping, NamedTuple, TypeVar
 
-from ..cassette_store import RESULT_LIMIT, CassetteError, shown
+from ..cassette_store import CassetteError, shown
+from ..middleware import RESULT_LIMIT
 
 __all__ = ["Database", "Message", "Session", "find_database"]
 

@@ -43,7 +43,7 @@ class PastCase(TurnsCase):
         """A turn's cassette as this process makes it: without a snapshot, since only Hermes redacts."""
         found = self.database.find(session)
         turn = past.choose_turn(past.told_turns(self.database.outline(session)), number)
-        return past.record_past(self.database, found, turn, "c", found.cwd, "1", cli.BEYOND)
+        return past.record_past(self.database, found, turn, past.Wanted("c", found.cwd), "1", cli.BEYOND)
 
     def why_not(self, session: str) -> str:
         with self.assertRaises(CassetteError) as raised:

@@ -56,21 +56,16 @@ from .hooks import (
     asked_model,
     check_recordable,
     check_replayable,
-    child_environment,
-    complaint,
-    find_hermes,
     find_ripgrep,
     hermes_version,
-    hosting_signs,
-    own_launcher,
     parse_ping,
     refuse_foreign_runtime,
     refuse_isolation,
-    same_answer,
-    sessions_told,
     hermes_config,
 )
 from .suite.door import (
+    CELL,
+    NOTES,
     ERROR,
     INTERRUPTED,
     JSON_SCHEMA,
@@ -89,15 +84,24 @@ from .suite.door import (
     write_all,
 )
 from .suite import arguments
-from .suite.ages import told_age
 from .suite.extent import add_extent, recording_steps, told_extent
 from .suite.doctor import examine_hermes, examine_store, tried
 from .suite.agreement import Shown
+from .suite.launching import (
+    child_environment,
+    complaint,
+    find_hermes,
+    hosting_signs,
+    own_launcher,
+    same_answer,
+    sessions_told,
+)
 from .suite.masks import note_masks, read_masks
 from .suite.known_names import KnownNames
 from .suite.names import list_names
 from .suite.pins import check_pin, pin_holds
 from .suite.rendering import nearest, pin_holds_rendered, rendered
+from .suite.shelf import describe, list_cassettes, show
 from .suite.terminal import Terminal
 from .middleware import (
     Beyond,
@@ -139,14 +143,10 @@ PING_TIMEOUT = 60.0
 #: Seconds between looks at a child that runs.
 POLL = 0.05
 
-#: Warnings that a row of `list` shows, and characters of each.
-_NOTES, _NOTE = 10, 500
-#: Characters of a model's name and the like that are shown at most.
-_CELL = 200
-#: The same for a pin in an error.
+#: Characters of a pin in an error.
 _QUOTED = 200
-#: Lines of an answer that are shown under a FAIL, and of each run's in `show`.
-_FAILED_LINES, _RUN_LINES = 20, 3
+#: Lines of an answer that are shown under a FAIL.
+_FAILED_LINES = 20
 
 
 # --- the commands ---------------------------------------------------------------------
@@ -211,7 +211,7 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     if (options.cassette_session, options.cassette_turn) != (None, None):
         from .suite.recall import record_session
 
-        return record_session(plugin, options, screen, BEYOND, _work_folder, _saved_report, _describe)
+        return record_session(plugin, options, screen, BEYOND, _work_folder, _saved_report, describe)
     if options.cassette_query is None:
         screen.print(recording_steps(name))
         return 0
@@ -253,7 +253,7 @@ def _tell_recording(
     store, name, screen, as_json = launch.store, launch.arm.name, launch.screen, launch.options.cassette_json
     if saved is not None:
         if as_json:
-            screen.print(json.dumps({"schema": JSON_SCHEMA, "saved": True, **_describe(store, name, saved)}))
+            screen.print(json.dumps({"schema": JSON_SCHEMA, "saved": True, **describe(store, name, saved)}))
         else:
             screen.print(_saved_report(name, saved))
         return 0
@@ -267,7 +267,7 @@ def _tell_recording(
 def _saved_report(name: str, cassette: Cassette) -> str:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
     lines = [
-        f"recorded {name} with {shown(cassette.model, _CELL) or 'the default model'}",
+        f"recorded {name} with {shown(cassette.model, CELL) or 'the default model'}",
         f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}, {told_extent(cassette)}",
         *(f"warning: {shown(warning)}" for warning in cassette.warnings),
         "answer:",
@@ -323,200 +323,8 @@ def _pin(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
 
 
 def _listed(pins: Sequence[str]) -> str:
-    more = f" and {len(pins) - _NOTES} more" * (len(pins) > _NOTES)
-    return ", ".join(f'"{shown(pin, _QUOTED)}"' for pin in pins[:_NOTES]) + more or "none"
-
-
-# list and show
-
-
-def _list(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    store = plugin.store()
-    rows = [_row(store, name) for name in store.names()]
-    if options.cassette_json:
-        screen.print(json.dumps({"schema": JSON_SCHEMA, "cassettes": rows}))
-        return 0
-    if not rows:
-        screen.print("no cassettes yet: hermes cassette record NAME says how to make one")
-        return 0
-    screen.print(_table(rows, screen))
-    return 0
-
-
-def _row(store: Store, name: str) -> dict[str, Any]:
-    """What `list` tells of one cassette; a broken one is told as such."""
-    try:
-        summary = store.summary(name)
-    except CassetteError as error:
-        return {"name": name, "error": str(error)}
-    last = store.last_result(name)
-    return {
-        "name": name,
-        "calls": summary.calls,
-        "files": summary.files,
-        "pins": None if summary.pins is None else len(summary.pins),
-        "whole": summary.whole,
-        "names": summary.names,
-        "recorded_at": summary.recorded_at,
-        "last": {key: last.get(key, "") for key in ("result", "model", "at")} if last else None,
-        "warnings": list(summary.warnings),
-    }
-
-
-_HEADINGS = ("name", "calls", "files", "pins", "last", "model", "kind", "age", "run")
-#: Columns of a screen, and those of a name and a model that are shown of it whatever else there is.
-_WIDTH, _NAME, _MODEL = 80, 23, 8
-
-
-def _table(rows: Sequence[Mapping[str, Any]], screen: Screen) -> str:
-    now = datetime.datetime.now(datetime.timezone.utc)
-    cells = [_HEADINGS] + [
-        (
-            r["name"],
-            r["calls"],
-            r["files"],
-            r["pins"],
-            shown((r["last"] or {}).get("result", "-"), _CELL),
-            shown((r["last"] or {}).get("model", "-"), _CELL),
-            "whole" if r["whole"] else "files" if r["names"] is None else "names",
-            told_age(r["recorded_at"], now),
-            told_age((r["last"] or {}).get("at"), now),
-        )
-        if "error" not in r
-        else (r["name"], "-", "-", "-", "broken", "-", "-", "-", "-")
-        for r in rows
-    ]
-    texts = [["?" if cell is None else str(cell) for cell in row] for row in cells]
-    widths = _widths(texts)
-    lines = []
-    for number, row in enumerate(texts):
-        lines += _line(row, widths, screen if number else None)
-        if number:
-            found = rows[number - 1]
-            notes = [found["error"]] if "error" in found else found["warnings"]
-            if len(notes) > _NOTES:
-                notes = [*notes[:_NOTES], f"and {len(notes) - _NOTES} more: see hermes cassette show {found['name']}"]
-            for note in notes:
-                lines += textwrap.wrap(shown(note, _NOTE), 76, initial_indent="  ! ", subsequent_indent="    ")
-    return "\n".join(lines)
-
-
-def _widths(texts: Sequence[Sequence[str]]) -> list[int]:
-    """The columns' widths: the model gets what the others leave of a screen."""
-    widths = [max(len(row[column]) for row in texts) for column in range(len(_HEADINGS))]
-    widths[0] = min(widths[0], _NAME)
-    room = _WIDTH - 2 * (len(widths) - 1) - sum(widths) + widths[5]
-    widths[5] = min(widths[5], max(_MODEL, room))
-    return widths
-
-
-def _line(row: Sequence[str], widths: Sequence[int], screen: Screen | None) -> Iterator[str]:
-    """A row's line; a name that is too long for its column has one of its own before it."""
-    if len(row[0]) > widths[0]:
-        yield row[0]
-        row = ["", *row[1:]]
-    parts = []
-    for column, (text, width) in enumerate(zip(row, widths)):
-        padded = text.rjust(width) if 1 <= column <= 3 else shown(text, width).ljust(width)
-        parts.append(coloured(padded, text, screen) if column == 4 and screen else padded)
-    yield "  ".join(parts).rstrip()
-
-
-def _describe(store: Store, name: str, cassette: Cassette) -> dict[str, Any]:
-    """A cassette as `--json` shows it: everything but the texts of results and files."""
-    return {
-        "name": name,
-        "file": str(store.path(name)),
-        "path": str(store.path(name)),  # its older name; a run's path is what its calls were
-        "request": cassette.request,
-        "answer": cassette.answer,
-        "model": cassette.model,
-        "cwd": cassette.cwd,
-        "recorded_at": cassette.recorded_at,
-        "recorder": cassette.recorder._asdict(),
-        "host": cassette.recorder._asdict(),  # its older name
-        "pins": list(cassette.pins),
-        "warnings": list(cassette.warnings),
-        "calls": [{"tool": call.tool, "args": call.args} for call in cassette.calls],
-        "not_kept": list(cassette.not_kept),
-        "files": {path: file.size for path, file in cassette.snapshot.files.items()},
-        "whole": cassette.snapshot.whole,
-        "names": None if cassette.snapshot.names is None else len(cassette.snapshot.names),
-        "skipped": dict(cassette.snapshot.skipped),
-    }
-
-
-def _show(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    store = plugin.store()
-    name = options.cassette
-    cassette, _ = store.read(name)
-    runs = store.last_runs(name, 5)
-    if options.cassette_json:
-        described = {"schema": JSON_SCHEMA, **_describe(store, name, cassette), "runs": runs}
-        if options.cassette_full:
-            described["results"] = [call.result for call in cassette.calls]
-            described["texts"] = {path: file.text for path, file in cassette.snapshot.files.items()}
-        screen.print(json.dumps(described))
-        return 0
-    screen.print("\n".join(_described(store, name, cassette, runs, options.cassette_full, screen)))
-    return 0
-
-
-def _described(
-    store: Store, name: str, cassette: Cassette, runs: Sequence[Mapping[str, Any]], full: bool, screen: Screen
-) -> Iterator[str]:
-    recorder = cassette.recorder
-    hermes, platform = shown(recorder.hermes, _CELL), shown(recorder.platform, _CELL)
-    yield f"{name}, recorded {shown(cassette.recorded_at, _CELL)} with {shown(cassette.model, _CELL) or 'an unnamed model'}"
-    yield f"by Hermes {hermes or 'of unknown version'} on {platform or 'an unknown platform'}"
-    yield f"in {shown(cassette.cwd) or 'an unknown folder (no snapshot)'}"
-    yield f"keeps {told_extent(cassette)}"
-    yield from block("request", [shown(cassette.request)])
-    yield from block("answer", ["\n".join(shown_lines(cassette.answer))])
-    yield from block(f"pins ({len(cassette.pins)})", map(shown, cassette.pins))
-    yield from block(f"calls ({len(cassette.calls)})", _told_calls(cassette, full))
-    if cassette.not_kept:
-        yield from block(f"calls not kept ({len(cassette.not_kept)})", [shown(", ".join(cassette.not_kept))])
-    yield from block(f"snapshot files ({len(cassette.snapshot.files)})", _told_files(cassette, full))
-    if skipped := cassette.snapshot.skipped:
-        yield from block(
-            f"skipped files ({sum(skipped.values())})", [f"{n} {shown(why)}" for why, n in skipped.items()]
-        )
-    yield from block("warnings", map(shown, cassette.warnings))
-    yield from block("last runs", [_told_run(run, full, screen) for run in runs])
-    yield f"path {shown(store.path(name))}"
-    yield f"runs {shown(store.runs(name))}"
-
-
-def _told_calls(cassette: Cassette, full: bool) -> list[str]:
-    told = []
-    for call in cassette.calls:
-        line = f"{call.tool} {compact(call.args)}"
-        if full:
-            told.append(_with_text(line, call.result if isinstance(call.result, str) else compact(call.result)))
-        else:
-            told.append(shown(line, 110))
-    return told
-
-
-def _with_text(line: str, text: str) -> str:
-    return shown(line) + "\n" + textwrap.indent("\n".join(shown_lines(text)), "  ")
-
-
-def _told_files(cassette: Cassette, full: bool) -> list[str]:
-    files = cassette.snapshot.files.items()
-    if full:
-        return [_with_text(f"{path} ({file.size} bytes)", file.text) for path, file in files]
-    return [f"{shown(path)} ({file.size} bytes)" for path, file in files]
-
-
-def _told_run(run: Mapping[str, Any], full: bool, screen: Screen) -> str:
-    at, result, model, path = (shown(run.get(key, ""), _CELL) for key in ("at", "result", "model", "path"))
-    held = sum(bool(pin.get("ok")) for pin in run.get("pins", ()) if isinstance(pin, dict))
-    parts = [at, coloured(result or "?", result, screen), model, f"pins {held}/{len(run.get('pins', ()))}", path]
-    answer = str(run.get("answer", ""))
-    lines = shown_lines(answer.strip("\n")) if full else beginning(answer, _RUN_LINES, "--full")
-    return "  ".join(parts) + "\n" * bool(answer.strip()) + textwrap.indent("\n".join(lines), "  ")
+    more = f" and {len(pins) - NOTES} more" * (len(pins) > NOTES)
+    return ", ".join(f'"{shown(pin, _QUOTED)}"' for pin in pins[:NOTES]) + more or "none"
 
 
 # check
@@ -721,7 +529,7 @@ def verdict_text(run: Mapping[str, Any], verdict: Verdict, file: str, screen: Sc
     misses = len(verdict.misses)
     noted = f" (also {misses} cassette miss{'es' * (misses != 1)})" if verdict.result == "FAIL" and misses else ""
     held = sum(one.ok for one in verdict.pins)
-    lines = [f"{run['name']} with {shown(run['model'], _CELL)} ({run['seconds']:.0f}s)"]
+    lines = [f"{run['name']} with {shown(run['model'], CELL)} ({run['seconds']:.0f}s)"]
     lines.append(f"result {coloured(verdict.result, verdict.result, screen)}{noted}")
     lines += [f"reason: {shown(reason)}" for reason in verdict.reasons]
     lines.append(f"pins {held}/{len(verdict.pins)}")
@@ -1469,7 +1277,7 @@ SHELL_COMMANDS = (
         arguments.add_sessions,
         _sessions,
     ),
-    Command("list", "List the cassettes", "hermes cassette list", add_json, _list),
+    Command("list", "List the cassettes", "hermes cassette list", add_json, list_cassettes),
     Command(
         "check",
         "Compare cassettes with today's files, skills and Hermes, without a model",
@@ -1477,7 +1285,7 @@ SHELL_COMMANDS = (
         arguments.add_check_arguments,
         _check,
     ),
-    Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, _show),
+    Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, show),
     Command("rm", "Remove a cassette and its runs", "hermes cassette rm login", _remove_arguments, _remove),
     Command(
         "rename", "Give a cassette another name", "hermes cassette rename login login-port", _rename_arguments, _rename
@@ -1514,7 +1322,7 @@ SESSION_COMMANDS = (
         _pin_arguments,
         _pin,
     ),
-    Command("list", "List the cassettes", "/cassette list", add_json, _list),
+    Command("list", "List the cassettes", "/cassette list", add_json, list_cassettes),
     Command("ping", argparse.SUPPRESS, "", _nonce, _session_ping),
 )
 
@@ -1685,7 +1493,7 @@ def _words(command: str, rest: str) -> list[str]:
 
 def _session_help(word: str) -> str:
     known = [command for command in SESSION_COMMANDS if command.help is not argparse.SUPPRESS]
-    head = f"there is no /cassette {shown(word, _CELL)}; " if word and word != "help" else ""
+    head = f"there is no /cassette {shown(word, CELL)}; " if word and word != "help" else ""
     width = max(len(command.example) for command in known)
     lines = [f"  {command.example.ljust(width)}  {command.help}" for command in known]
     return head + "commands:\n" + "\n".join(lines)

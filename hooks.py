@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
-import importlib.util
 import json
 import logging
 import math
@@ -33,7 +32,6 @@ from .cassette_store import (
     Claim,
     Facts,
     Fields,
-    Hosting,
     Recorder,
     RecordingState,
     Stage,
@@ -61,16 +59,30 @@ from .middleware import (
     Recording,
     Replay,
     because,
-    judge_calls,
+    KeepRules,
     learn_search,
+    listed,
+    NAME_LENGTH,
     other_model,
     out_of_steps,
-    remarks,
-    snapshot_remarks,
 )
-from .snapshot import Extent, Workspace, hermes_redactor, take_snapshot
+from .snapshot import (
+    SECRET_MARKS,
+    Extent,
+    NotKept,
+    SkipReason,
+    Workspace,
+    has_secret_name,
+    hermes_redactor,
+    in_rows,
+    leading_json,
+    take_snapshot,
+    texts_in,
+)
 
 __all__ = [
+    "remarks",
+    "judge_calls",
     "ARM_LIFETIME",
     "IN_CONVERSATION",
     "PING_VARIABLE",
@@ -79,38 +91,30 @@ __all__ = [
     "SNAPSHOT_SECONDS",
     "PingAnswer",
     "Plugin",
-    "Signs",
     "arm_session",
     "check_length",
     "check_recordable",
     "check_replayable",
-    "child_environment",
-    "complaint",
     "data_dir",
-    "find_hermes",
     "find_ripgrep",
     "hermes_config",
     "hermes_home",
     "hermes_version",
     "hook_words",
-    "hosting_signs",
     "in_git",
     "is_review",
     "lineage",
     "make_cassette",
     "normal_request",
-    "own_launcher",
     "parse_ping",
     "plugin_facts",
     "refuse_foreign_runtime",
     "replay_workspace",
     "refuse_isolation",
-    "same_answer",
     "asked_model",
     "foreign_calls",
     "steps_at_limit",
     "answering_models",
-    "sessions_told",
     "yolo_set",
 ]
 
@@ -355,111 +359,6 @@ def yolo_set(environ: Mapping[str, str]) -> bool:
     return environ.get("HERMES_YOLO_MODE", "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
-# --- where `hermes chat` hosts its session ----------------------------------------
-
-
-class Signs(NamedTuple):
-    """What tells where `hermes chat` hosts its session: in its own process, or in a gateway (0.23 on)."""
-
-    version: str  #: of the Hermes that runs this command
-    session_cwd: bool  #: its plugin context has it, as the gateway's has
-    client: bool  #: it has the module of a client that only attaches
-    own: bool  #: the child is started as this very command was
-
-    def hosting(self) -> Hosting | None:
-        """Where every sign says that sessions are hosted; None where that must be asked (`/cassette ping`).
-
-        A gateway must always be asked, so only a process can be told for sure.
-        """
-        release = hermes_release(self.version)
-        old = release is not None and release < (0, 23)
-        return "process" if old and self.own and not self.session_cwd and not self.client else None
-
-    def told(self) -> str:
-        """The signs in a line, for `doctor`."""
-        words = [f"version {self.version or 'unknown'}"]
-        words += ["its client attaches" if self.client else "no attaching client"]
-        words += ["ctx.session_cwd" if self.session_cwd else "no ctx.session_cwd"]
-        return ", ".join(words + ([] if self.own else ["the hermes on PATH is another program"]))
-
-
-def hosting_signs(ctx: Any, own: bool) -> Signs:
-    """Look for the signs in this process.  :param own: the child is started as this command was."""
-    try:
-        client = importlib.util.find_spec("hermes_cli.gateway_chat") is not None
-    except (ImportError, ValueError):  # outside Hermes
-        client = False
-    return Signs(hermes_version(), callable(getattr(ctx, "session_cwd", None)), client, own)
-
-
-#: The module that `python -m` runs in place of the `hermes` launcher.
-_HERMES_MODULE = "hermes_cli.main"
-
-
-def find_hermes(
-    argv0: str,
-    which: Callable[[str], str | None] = shutil.which,
-    windows: bool = os.name == "nt",
-    module: str | None = None,
-) -> tuple[str, ...]:
-    """How to start another `hermes`: as this command was started, or by the one on PATH.
-
-    :param module: the name of the module that the running program is, or None to find it out.
-    :raises CassetteError: if there is none, or it is a batch file.
-    """
-    if own := own_launcher(argv0, windows, module):
-        launcher = own
-    elif found := which("hermes"):
-        launcher = (found,)
-    else:
-        raise CassetteError("cannot find hermes: put it on PATH and try again")
-    if windows and launcher[0].lower().endswith((".bat", ".cmd")):
-        raise CassetteError(
-            f"{launcher[0]} is a batch file, and cmd.exe would read the request anew: put hermes.exe first on PATH"
-        )
-    return launcher
-
-
-def own_launcher(argv0: str, windows: bool = os.name == "nt", module: str | None = None) -> tuple[str, ...]:
-    """How this very command was started, or () if it is no `hermes`; see `find_hermes`."""
-    if (_running_module() if module is None else module) == _HERMES_MODULE:
-        # Not from the folder it is started in, which may hold modules of the same names.
-        return (sys.executable, "-P", "-m", _HERMES_MODULE)
-    own = os.path.abspath(argv0) if argv0 else ""
-    stem = os.path.basename(own).lower().partition(".")[0]
-    if windows and own and not os.path.splitext(own)[1]:
-        own += ".exe"
-    return (own,) if stem.startswith("hermes") and os.path.isfile(own) and not own.endswith(".py") else ()
-
-
-def _running_module() -> str:
-    """The module that `python -m` runs, or ""."""
-    return str(getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", "") or "")
-
-
-#: Taken from the child's environment: approval bypasses, and what ties it to
-#: another Hermes: its session, task, front end, tools and folder.
-_DROPPED = (
-    r"(_HERMES_.*|MESSAGING_CWD|HERMES_(YOLO_MODE|ACCEPT_HOOKS|NONINTERACTIVE|INTERACTIVE|EXEC_ASK|SAFE_MODE"
-    r"|SINGLE_QUERY_.*|ONESHOT_.*|APPROVAL.*|ACP_AUTO_APPROVE|PLATFORM|SESSION_.*|UI_SESSION_ID|GATEWAY(_MODE|_SESSION|_DETACHED)?"
-    r"|CRON_.*|KANBAN_.*|TENANT|DELEGATED_.*|TUI(_.*)?|DESKTOP(_.*)?|COMPUTE_HOST_.*|DEFER_AGENT_STARTUP|CWD"
-    r"|RPC_.*|KERNEL_.*|PLUGIN_HOST_PROCESS))\Z"
-)
-
-
-def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str]:
-    """The environment of a child: ours, without what is not its own.
-
-    TERMINAL_CWD stays where tools run in a container or on another machine: it names a folder there.
-    """
-    kept = {k: v for k, v in environ.items() if not re.match(_DROPPED, k.upper())}
-    for name in (RUN_VARIABLE, RECORD_VARIABLE, PING_VARIABLE):
-        kept.pop(name, None)
-    if kept.get("TERMINAL_ENV", "local").strip().lower() in ("", "local"):
-        kept.pop("TERMINAL_CWD", None)
-    return {**kept, "PYTHONIOENCODING": "utf-8", "PYTHONUTF8": "1", **added}
-
-
 # --- which runtimes a replay can answer ---------------------------------------------
 
 
@@ -659,97 +558,6 @@ def steps_at_limit(history: Any, row: Mapping[str, Any]) -> int:
         if type(limit) is int and limit > 0:
             return limit
     return max(steps, 1)
-
-
-# --- what hermes chat prints --------------------------------------------------------
-
-#: Lines that some versions print before the answer.
-_BANNERS = (
-    r"\s*(⚠ tirith security scanner enabled but not available\b.*"
-    r"|⚠️?\s+Reached maximum iterations \(\d+\)\. Requesting summary\.\.\."
-    r"|⚠️?\s+.*\bswitching to fallback: .+ / .+|cli\.startup\.switching_to_fallback"  # 0.22 may not find its texts
-    r"|🔧 Auto-repaired tool name: '.*' -> '.*'"
-    r"|🔐 (?:Nous agent key|Anthropic credentials) refreshed after 401\. Retrying request\.\.\."
-    r"|💾 Cached context length: [\d,]+ tokens for .+"
-    r"|⚠\s+(?:Streaming is not supported for this model/provider|AWS IAM denied bedrock:\w+)\b.*"
-    r"|(?:To avoid this delay, set display\.streaming: false|Grant that action to restore streaming)\b.*"
-    r"|⟳ compacting context.*"
-    r"|\[(?:tool|done)\] .*)?\s*\Z"  # a spinner without a terminal
-)
-#: The head of the frame in which 0.19 and 0.20 print what a model thought. With
-#: `-Q` it comes once and has no foot: the answer is what ends the output.
-_REASONING = r"┌─ Reasoning ─{18,}┐\s*\Z"
-#: How the same versions print what a call changed in a file: a head, then these lines.
-_DIFF_HEAD = r"  ┊ review diff\s*\Z"
-_DIFF_LINE = r"[-+ @\\]|\S.* → |… omitted \d+ diff line"
-
-
-def same_answer(printed: str, answer: str, hermes: str = "") -> bool:
-    """Whether what a child printed is the claimed turn's answer.
-
-    Hermes may print its redacted copy, and some versions print known lines
-    first: warnings, and before 0.22 the model's reasoning in a frame, and the
-    changes of files; nothing else is accepted.
-
-    :param hermes: the version that printed.
-    """
-    shown = printed.rstrip()
-    wanted = [answer.replace("\r\n", "\n").strip()]
-    if (redact := hermes_redactor()) is not None:
-        with contextlib.suppress(Exception):
-            wanted.append(str(redact(wanted[0], False)).strip())
-    wanted += [plain for text in list(wanted) if (plain := _redacted_for_print(text)) is not None]
-    framed = (hermes_release(hermes) or (0, 22)) < (0, 22)
-    return any(
-        text and shown.endswith(text) and _is_prelude(shown[: len(shown) - len(text)], framed) for text in wanted
-    )
-
-
-def _redacted_for_print(text: str) -> str | None:
-    try:
-        from agent.redact import redact_sensitive_text
-
-        return str(redact_sensitive_text(text)).strip()
-    except Exception:
-        return None
-
-
-def _is_prelude(text: str, framed: bool) -> bool:
-    """Whether a text is what Hermes itself may print before an answer.
-
-    :param framed: this version prints reasoning and changes of files.
-    """
-    if text.strip() and not text.rstrip(" \t").endswith("\n"):
-        return False
-    changes = False
-    for line in text.split("\n"):
-        if framed and re.match(_REASONING, line):
-            return True  # whatever follows is reasoning, up to the answer
-        changes = framed and bool(re.match(_DIFF_HEAD, line) or changes and re.match(_DIFF_LINE, line))
-        if not changes and not re.match(_BANNERS, line):
-            return False
-    return True
-
-
-#: The two lines that tell a session's id: as it begins (0.23 on), and at the end.
-_SESSION_LINE = r"(?:Session|session_id): (\S+)\s*$"
-
-
-def complaint(*outputs: str) -> str:
-    """The first line of a child that says "Error:", or else the last one, without its session's id and colours."""
-    plain = [re.sub(r"\x1b\[[0-9;]*m", "", text) for text in outputs]
-    if found := re.search(r"^Error: (.+)$", "\n".join(plain), re.MULTILINE):
-        return found[1].strip()[:200]
-    for text in plain:
-        lines = [line.strip() for line in text.splitlines() if not re.match(_SESSION_LINE, line)]
-        if told := [line for line in lines if line]:
-            return told[-1][:200]
-    return ""
-
-
-def sessions_told(text: str) -> list[str]:
-    """The session ids that a child printed on standard error, in order."""
-    return re.findall(f"^{_SESSION_LINE}", text, re.MULTILINE)
 
 
 # --- requests ---------------------------------------------------------------------
@@ -1697,3 +1505,176 @@ def saved_text(cassette: Cassette) -> str:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
     text = f"{cassette.name!r} saved: {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}"
     return text + "".join(f"; warning: {warning}" for warning in cassette.warnings)
+
+
+# --- what is kept of a recording ---------------------------------------------------
+
+
+def judge_calls(slots: Sequence[LiveCall], elsewhere: Sequence[str] = ()) -> tuple[list[Call], list[str], list[str]]:
+    """Split a turn's calls into those kept, the names of the others, and warnings.
+
+    :param elsewhere: the tools of calls that something else answered; what a
+        terminal of theirs changed is not known, so no terminal's result is kept then.
+    """
+    calls: list[Call] = []
+    not_kept: list[str] = []
+    reasons: dict[str, list[str]] = {}
+    rules = KeepRules(windows=sys.platform == "win32")
+    for tool in elsewhere:
+        rules.pass_over(tool)
+    for slot in slots:
+        why = _why_not(slot, rules)
+        if why is None:
+            calls.append(Call(slot.tool, slot.args, slot.result))
+        else:
+            not_kept.append(slot.tool[:NAME_LENGTH])
+            reasons.setdefault(why, []).append(slot.tool)
+    if elsewhere:
+        not_kept += [tool[:NAME_LENGTH] for tool in elsewhere]
+        reasons["it was answered by something else"] = list(elsewhere)
+    warnings = [f"{listed(tools)}: {why}" for why, tools in reasons.items()]
+    if writers := [tool for why, tools in reasons.items() if why in _MAY_WRITE for tool in tools]:
+        warnings.append(
+            f"{listed(writers)}: may have changed something, so a run that does the same can only be DIVERGED"
+        )
+    if not_kept:
+        plural = "s were" if len(not_kept) > 1 else " was"
+        warnings.insert(0, f"{len(not_kept)} tool call{plural} not kept: this cassette may not replay cleanly")
+    return calls, not_kept, warnings
+
+
+#: Why calls are not kept that no replay can run again.
+_MAY_WRITE = frozenset(
+    {NotKept.FOREIGN_TOOL, NotKept.NOT_LISTED, NotKept.SYNTAX, NotKept.LINES, NotKept.ACTS, NotKept.WILD}
+    | {NotKept.NOT_FOREGROUND}
+)
+
+
+def snapshot_remarks(taken: Snapshot, seconds: float) -> list[str]:
+    """Say what a person should know of a snapshot, a line each.
+
+    :param seconds: how long it might take.
+    """
+    lines = []
+    if late := taken.skipped.get(SkipReason.LATE):
+        lines.append(f"{late} files did not make it into the snapshot in {seconds:g} s")
+    for reason, why in (
+        (SkipReason.REDACTION_SLOW, "not in the snapshot, since Hermes's redaction could take minutes over it"),
+        (SkipReason.CHANGED_IN_TURN, "not in the snapshot, since it changed during the turn"),
+        (SkipReason.CHANGED_SINCE, "not in the snapshot, since it changed since the session"),
+        (SkipReason.WHOLE_TOTAL, "not in the snapshot, since 24 MB are the most"),
+    ):
+        if names := [path for path, one in taken.skipped_paths.items() if one == reason]:
+            more = taken.skipped.get(reason, 0) - len(names)
+            lines.append(f"{why}: {listed(names)}" + f" and {more} more" * (more > 0))
+    return lines
+
+
+def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
+    """Say why a call is not kept, and tell the rules of it either way."""
+    if slot.why:
+        why = slot.why
+    elif not slot.done:
+        why = NotKept.RAISED if slot.failed else NotKept.NO_RESULT
+    elif not isinstance(slot.args, dict) or not (slot.plain or _is_json(slot.args)):
+        why = NotKept.NO_ARGUMENTS
+    else:
+        return rules.judge(slot.tool, slot.args, slot.result)
+    rules.pass_over(slot.tool)
+    return why
+
+
+_FAILING = ('"error"', '"success"', '"status"', '"approval_pending"')
+
+_WEB_TOOLS = ("web_search", "web_extract")
+
+
+#: What Hermes answers in place of a command's output that needs a person's yes.
+_APPROVAL = ("pending_approval", "approval_required", "blocked", "denied")
+
+
+#: How the system and the usual clients word that a host could not be reached.
+_NETWORK = (
+    r"(?i)\b(?:connection (?:refused|reset|aborted|timed out|error)|(?:network|host) is unreachable|no route to host"
+    r"|could not resolve|name or service not known|temporary failure in name resolution|getaddrinfo"
+    r"|max retries exceeded|(?:connect|read|request) ?timeout|operation timed out|too many requests"
+    r"|service unavailable|bad gateway|(?:ssl|tls) (?:error|handshake))"
+)
+
+
+def remarks(calls: Sequence[Call]) -> list[str]:
+    """Say what the kept calls of a recording should be known for, a line each."""
+    found: dict[str, list[str]] = {}
+    for call in calls:
+        if why := _failure(call):
+            found.setdefault(why, []).append(call.tool)
+    lines = [f"{listed(tools)}: {why}, which every replay gives again" for why, tools in found.items()]
+    if names := list(dict.fromkeys(name for call in calls for name in _secret_contents(call))):
+        files = f"{len(names)} file{'s' * (len(names) > 1)} with {'' if len(names) > 1 else 'a '}secret-looking"
+        lines.append(f"rows of {files} name{'s' * (len(names) > 1)} are in the results: {listed(names)}")
+    if not calls:
+        lines.append("no tool call was kept: a replay has nothing to answer with")
+    return lines
+
+
+def _failure(call: Call) -> str:
+    """Say that a call's result is an error of the network or of an approval; "" when it is none."""
+    if isinstance(call.result, str) and not any(word in call.result for word in _FAILING):
+        return ""  # decoding it costs several times as much
+    value = leading_json(call.result) if isinstance(call.result, str) else call.result
+    if not isinstance(value, Mapping):
+        return ""
+    told = shown(value.get("error") or "", NAME_LENGTH)
+    said = f" ({told})" if told else ""
+    if value.get("approval_pending") is True or str(value.get("status") or "").lower() in _APPROVAL:
+        return f"the result is a command that was not approved{said}"
+    if call.tool in _WEB_TOOLS:
+        if value.get("success") is False or told:
+            return f"the result is a failure{said}"
+        found = value.get("results")
+        pages = found if isinstance(found, list) else []
+        failed = [page for page in pages if isinstance(page, Mapping) and page.get("error")]
+        return f"{len(failed)} of {len(pages)} pages in the result could not be fetched" if failed else ""
+    return f"the result is an error of the network{said}" if re.search(_NETWORK, told) else ""
+
+
+_write_json = json.JSONEncoder(allow_nan=False).encode
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        _write_json(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _secret_contents(call: Call) -> list[str]:
+    """Name the files with secret-looking names of which a call's result holds contents, each once."""
+    place = call.args.get("path", "") if call.tool == "read_file" else ""
+    told = f"{place}\n{call.args.get('command', '')}\n{call.result}".lower()
+    if not any(mark in told for mark in SECRET_MARKS):
+        return []
+    value = leading_json(call.result) if isinstance(call.result, str) else call.result
+    if not isinstance(value, Mapping):
+        return []
+    names: Iterable[str] = ()
+    if call.tool == "read_file" and value.get("content"):
+        names = texts_in([place])
+    elif call.tool == "search_files":
+        names = in_rows(value)
+    elif call.tool == "terminal" and isinstance(value.get("output"), str):
+        names = _printed(str(call.args.get("command", "")), value["output"])
+    return [name for name in dict.fromkeys(names) if has_secret_name(name)]
+
+
+def _printed(command: str, output: str) -> Iterator[str]:
+    """Name the files of which a kept command printed contents: those in its words, and those in its rows."""
+    words = [word for word in re.split(r"[\s'\":=]+", command) if not word.startswith("-")]
+    if not output.strip() or not words or words[0] in ("ls", "dir"):
+        return
+    yield from words[2 if words[0] == "rg" else 1 :]
+    if words[0] == "rg":
+        yield from dict.fromkeys(line.partition(":")[0] for line in output.split("\n"))
+    elif words[0] == "git":
+        yield from re.findall(r"(?m)^(?:\+\+\+|---) [ab]/(.*)$", output)

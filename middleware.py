@@ -14,7 +14,6 @@ import copy
 import itertools
 import json
 import re
-import sys
 import threading
 from collections import Counter, OrderedDict
 from difflib import SequenceMatcher
@@ -45,12 +44,10 @@ from .snapshot import (
     NotKept,
     NoteMasks,
     ReadMasks,
-    SkipReason,
     Walk,
     Word,
     Workspace,
     leading_json,
-    secret_contents,
     split_command,
     terminal_verdict,
 )
@@ -228,80 +225,6 @@ class Recording:
 # --- what is kept of a recording ---------------------------------------------------
 
 
-def judge_calls(slots: Sequence[LiveCall], elsewhere: Sequence[str] = ()) -> tuple[list[Call], list[str], list[str]]:
-    """Split a turn's calls into those kept, the names of the others, and warnings.
-
-    :param elsewhere: the tools of calls that something else answered; what a
-        terminal of theirs changed is not known, so no terminal's result is kept then.
-    """
-    calls: list[Call] = []
-    not_kept: list[str] = []
-    reasons: dict[str, list[str]] = {}
-    rules = KeepRules(windows=sys.platform == "win32")
-    for tool in elsewhere:
-        rules.pass_over(tool)
-    for slot in slots:
-        why = _why_not(slot, rules)
-        if why is None:
-            calls.append(Call(slot.tool, slot.args, slot.result))
-        else:
-            not_kept.append(slot.tool[:_NAME_LENGTH])
-            reasons.setdefault(why, []).append(slot.tool)
-    if elsewhere:
-        not_kept += [tool[:_NAME_LENGTH] for tool in elsewhere]
-        reasons["it was answered by something else"] = list(elsewhere)
-    warnings = [f"{_listed(tools)}: {why}" for why, tools in reasons.items()]
-    if writers := [tool for why, tools in reasons.items() if why in _MAY_WRITE for tool in tools]:
-        warnings.append(
-            f"{_listed(writers)}: may have changed something, so a run that does the same can only be DIVERGED"
-        )
-    if not_kept:
-        plural = "s were" if len(not_kept) > 1 else " was"
-        warnings.insert(0, f"{len(not_kept)} tool call{plural} not kept: this cassette may not replay cleanly")
-    return calls, not_kept, warnings
-
-
-#: Why calls are not kept that no replay can run again.
-_MAY_WRITE = frozenset(
-    {NotKept.FOREIGN_TOOL, NotKept.NOT_LISTED, NotKept.SYNTAX, NotKept.LINES, NotKept.ACTS, NotKept.WILD}
-    | {NotKept.NOT_FOREGROUND}
-)
-
-
-def snapshot_remarks(taken: Snapshot, seconds: float) -> list[str]:
-    """Say what a person should know of a snapshot, a line each.
-
-    :param seconds: how long it might take.
-    """
-    lines = []
-    if late := taken.skipped.get(SkipReason.LATE):
-        lines.append(f"{late} files did not make it into the snapshot in {seconds:g} s")
-    for reason, why in (
-        (SkipReason.REDACTION_SLOW, "not in the snapshot, since Hermes's redaction could take minutes over it"),
-        (SkipReason.CHANGED_IN_TURN, "not in the snapshot, since it changed during the turn"),
-        (SkipReason.CHANGED_SINCE, "not in the snapshot, since it changed since the session"),
-        (SkipReason.WHOLE_TOTAL, "not in the snapshot, since 24 MB are the most"),
-    ):
-        if names := [path for path, one in taken.skipped_paths.items() if one == reason]:
-            more = taken.skipped.get(reason, 0) - len(names)
-            lines.append(f"{why}: {_listed(names)}" + f" and {more} more" * (more > 0))
-    return lines
-
-
-def _why_not(slot: LiveCall, rules: KeepRules) -> str | None:
-    """Say why a call is not kept, and tell the rules of it either way."""
-    if slot.why:
-        why = slot.why
-    elif not slot.done:
-        why = NotKept.RAISED if slot.failed else NotKept.NO_RESULT
-    elif not isinstance(slot.args, dict) or not (slot.plain or _is_json(slot.args)):
-        why = NotKept.NO_ARGUMENTS
-    else:
-        return rules.judge(slot.tool, slot.args, slot.result)
-    rules.pass_over(slot.tool)
-    return why
-
-
 class KeepRules:
     """Judges the calls of one turn, each once and in their order.
 
@@ -413,77 +336,15 @@ def _is_stub_object(tool: str, value: Mapping[str, Any]) -> bool:
 
 
 #: Names that a warning lists, and characters of each and of a tool's name that are kept.
-_NAMES, _NAME_LENGTH = 10, 100
+_NAMES, NAME_LENGTH = 10, 100
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """Names in the order of their first use, those used more than once with their number."""
-    counts = Counter(shown(name, _NAME_LENGTH) for name in names)
+    counts = Counter(shown(name, NAME_LENGTH) for name in names)
     told = [name if count == 1 else f"{name} ({count})" for name, count in counts.items()]
     more = len(told) - _NAMES
     return ", ".join(told[:_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-# --- what a person should know of the results that are kept --------------------------------
-
-_FAILING = ('"error"', '"success"', '"status"', '"approval_pending"')
-_WEB_TOOLS = ("web_search", "web_extract")
-#: What Hermes answers in place of a command's output that needs a person's yes.
-_APPROVAL = ("pending_approval", "approval_required", "blocked", "denied")
-#: How the system and the usual clients word that a host could not be reached.
-_NETWORK = (
-    r"(?i)\b(?:connection (?:refused|reset|aborted|timed out|error)|(?:network|host) is unreachable|no route to host"
-    r"|could not resolve|name or service not known|temporary failure in name resolution|getaddrinfo"
-    r"|max retries exceeded|(?:connect|read|request) ?timeout|operation timed out|too many requests"
-    r"|service unavailable|bad gateway|(?:ssl|tls) (?:error|handshake))"
-)
-
-
-def remarks(calls: Sequence[Call]) -> list[str]:
-    """Say what the kept calls of a recording should be known for, a line each."""
-    found: dict[str, list[str]] = {}
-    for call in calls:
-        if why := _failure(call):
-            found.setdefault(why, []).append(call.tool)
-    lines = [f"{_listed(tools)}: {why}, which every replay gives again" for why, tools in found.items()]
-    if names := list(dict.fromkeys(name for call in calls for name in secret_contents(call))):
-        files = f"{len(names)} file{'s' * (len(names) > 1)} with {'' if len(names) > 1 else 'a '}secret-looking"
-        lines.append(f"rows of {files} name{'s' * (len(names) > 1)} are in the results: {_listed(names)}")
-    if not calls:
-        lines.append("no tool call was kept: a replay has nothing to answer with")
-    return lines
-
-
-def _failure(call: Call) -> str:
-    """Say that a call's result is an error of the network or of an approval; "" when it is none."""
-    if isinstance(call.result, str) and not any(word in call.result for word in _FAILING):
-        return ""  # decoding it costs several times as much
-    value = leading_json(call.result) if isinstance(call.result, str) else call.result
-    if not isinstance(value, Mapping):
-        return ""
-    told = shown(value.get("error") or "", _NAME_LENGTH)
-    said = f" ({told})" if told else ""
-    if value.get("approval_pending") is True or str(value.get("status") or "").lower() in _APPROVAL:
-        return f"the result is a command that was not approved{said}"
-    if call.tool in _WEB_TOOLS:
-        if value.get("success") is False or told:
-            return f"the result is a failure{said}"
-        found = value.get("results")
-        pages = found if isinstance(found, list) else []
-        failed = [page for page in pages if isinstance(page, Mapping) and page.get("error")]
-        return f"{len(failed)} of {len(pages)} pages in the result could not be fetched" if failed else ""
-    return f"the result is an error of the network{said}" if re.search(_NETWORK, told) else ""
-
-
-_write_json = json.JSONEncoder(allow_nan=False).encode
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        _write_json(value)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
 
 
 # --- a call within a call ----------------------------------------------------------

@@ -984,47 +984,16 @@ def skip_reason(path: str) -> str | None:
     """
     if "/." in "/" + path:
         return SkipReason.HIDDEN
-    return SkipReason.SECRET_NAME if _has_secret_name(path) else None
+    return SkipReason.SECRET_NAME if has_secret_name(path) else None
 
 
-def _has_secret_name(path: str) -> bool:
+def has_secret_name(path: str) -> bool:
     """Say whether a file's name speaks of secrets, whatever the folders above it are called."""
     return _secret_name().match(re.split(r"[/\\]", path)[-1].lower()) is not None
 
 
 #: A result without any of these holds no secret-looking name.
-_SECRET_MARKS = tuple({name.strip("*") for name in SECRET_NAMES})
-
-
-def secret_contents(call: Call) -> list[str]:
-    """Name the files with secret-looking names of which a call's result holds contents, each once."""
-    place = call.args.get("path", "") if call.tool == "read_file" else ""
-    told = f"{place}\n{call.args.get('command', '')}\n{call.result}".lower()
-    if not any(mark in told for mark in _SECRET_MARKS):
-        return []
-    value = leading_json(call.result) if isinstance(call.result, str) else call.result
-    if not isinstance(value, Mapping):
-        return []
-    names: Iterable[str] = ()
-    if call.tool == "read_file" and value.get("content"):
-        names = _strings([place])
-    elif call.tool == "search_files":
-        names = _in_rows(value)
-    elif call.tool == "terminal" and isinstance(value.get("output"), str):
-        names = _printed(str(call.args.get("command", "")), value["output"])
-    return [name for name in dict.fromkeys(names) if _has_secret_name(name)]
-
-
-def _printed(command: str, output: str) -> Iterator[str]:
-    """Name the files of which a kept command printed contents: those in its words, and those in its rows."""
-    words = [word for word in re.split(r"[\s'\":=]+", command) if not word.startswith("-")]
-    if not output.strip() or not words or words[0] in ("ls", "dir"):
-        return
-    yield from words[2 if words[0] == "rg" else 1 :]
-    if words[0] == "rg":
-        yield from dict.fromkeys(line.partition(":")[0] for line in output.split("\n"))
-    elif words[0] == "git":
-        yield from re.findall(r"(?m)^(?:\+\+\+|---) [ab]/(.*)$", output)
+SECRET_MARKS = tuple({name.strip("*") for name in SECRET_NAMES})
 
 
 def named_files(calls: Iterable[Call], workspace: Workspace) -> tuple[list[str], dict[str, str]]:
@@ -1079,15 +1048,15 @@ def _searched(result: object) -> Iterator[str]:
     value = leading_json(result) if isinstance(result, str) else result
     if not isinstance(value, Mapping):
         return
-    yield from _in_rows(value)
-    yield from _strings(_items(value, "files", list))
-    yield from _strings(_items(value, "counts", dict))
+    yield from in_rows(value)
+    yield from texts_in(_items(value, "files", list))
+    yield from texts_in(_items(value, "counts", dict))
 
 
-def _in_rows(value: Mapping[str, Any]) -> Iterator[str]:
+def in_rows(value: Mapping[str, Any]) -> Iterator[str]:
     """Return the paths of which a search result has rows."""
     for match in _items(value, "matches", list):
-        yield from _strings([match.get("path")] if isinstance(match, Mapping) else [])
+        yield from texts_in([match.get("path")] if isinstance(match, Mapping) else [])
     text = value.get("matches_text")
     for line in text.split("\n") if isinstance(text, str) else ():
         if line and not re.match(_MATCH_ROW, line):
@@ -1098,7 +1067,7 @@ def _items(value: Mapping[str, Any], key: str, kind: type) -> Iterable[Any]:
     return value[key] if isinstance(value.get(key), kind) else ()
 
 
-def _strings(values: Iterable[Any]) -> Iterator[str]:
+def texts_in(values: Iterable[Any]) -> Iterator[str]:
     return (value for value in values if isinstance(value, str) and value)
 
 

@@ -16,6 +16,8 @@ from ..cassette_store import shown
 from ..hooks import Plugin
 
 __all__ = [
+    "CELL",
+    "NOTES",
     "Command",
     "ERROR",
     "INTERRUPTED",
@@ -39,6 +41,8 @@ __all__ = [
 JSON_SCHEMA = 1
 #: Exit statuses of a command that failed and of one that was interrupted.
 ERROR, INTERRUPTED = 2, 130
+#: Warnings and the like that are listed at most, and characters of a model's name and the like that are shown of it.
+NOTES, CELL = 10, 200
 #: Characters of a line that is not shown whole.
 LINE = 1_000
 

@@ -16,6 +16,7 @@ from tests.support import FakeHost, be_hermes, load_plugin, temp_folder, write_t
 
 plugin_package = load_plugin()
 from session_cassettes import cli, hooks  # noqa: E402
+from session_cassettes.suite import launching  # noqa: E402
 from session_cassettes.suite import door  # noqa: E402
 from session_cassettes.cassette_store import (
     Answered,
@@ -472,7 +473,7 @@ class Running(CliCase):
         self.keep()
         with mock.patch.object(hooks.shutil, "which", return_value=None), mock.patch.object(sys, "argv", ["python"]):
             with self.assertRaises(CassetteError):
-                hooks.find_hermes("python", which=lambda _: None)
+                launching.find_hermes("python", which=lambda _: None)
 
     def test_usage_errors_exit_with_two(self) -> None:
         for words in (
@@ -556,7 +557,7 @@ class Children(unittest.TestCase):
         self.assertFalse({"-z", "--yolo", "--accept-hooks"} & set(words))
 
     def test_a_hermes_that_runs_as_a_module_starts_its_children_as_one(self) -> None:
-        words = hooks.find_hermes("/site/hermes_cli/main.py", lambda _: None, False, module="hermes_cli.main")
+        words = launching.find_hermes("/site/hermes_cli/main.py", lambda _: None, False, module="hermes_cli.main")
         self.assertEqual(words, (sys.executable, "-P", "-m", "hermes_cli.main"))
         child = cli.chat_arguments(words, "q", self.options(), "/w", "0.19.0")
         self.assertEqual(child[:7], [*words, "chat", "-Q", "--query=q"])
@@ -587,7 +588,7 @@ class Children(unittest.TestCase):
             "SESSION_CASSETTES_RECORD": "old",
         }
         kept = {"PATH": "/bin", "HERMES_HOME": "/h", "OPENAI_API_KEY": "k", "HERMES_LANGUAGE": "en"}
-        made = hooks.child_environment({**dropped, **kept}, SESSION_CASSETTES_RUN="new")
+        made = launching.child_environment({**dropped, **kept}, SESSION_CASSETTES_RUN="new")
         self.assertEqual({k: made[k] for k in kept}, kept)
         self.assertEqual(made["SESSION_CASSETTES_RUN"], "new")
         self.assertFalse((set(dropped) - {"SESSION_CASSETTES_RUN"}) & set(made))
@@ -595,7 +596,7 @@ class Children(unittest.TestCase):
     def test_a_folder_on_another_machine_is_not_taken_from_the_childs_environment(self) -> None:
         for terminal, kept in (("ssh", "/q"), ("docker", "/q"), ("local", None), (" Local ", None), ("", None)):
             with self.subTest(terminal):
-                made = hooks.child_environment({"TERMINAL_ENV": terminal, "TERMINAL_CWD": "/q"})
+                made = launching.child_environment({"TERMINAL_ENV": terminal, "TERMINAL_CWD": "/q"})
                 self.assertEqual(made.get("TERMINAL_CWD"), kept)
 
     def test_the_running_hermes_is_started_or_else_the_one_on_the_path(self) -> None:
@@ -604,7 +605,7 @@ class Children(unittest.TestCase):
             (folder / name).write_text("")
 
         def find(argv0: str, found: str | None = "/bin/hermes", windows: bool = False) -> str:
-            (launcher,) = hooks.find_hermes(argv0, lambda _: found, windows, module="unittest")
+            (launcher,) = launching.find_hermes(argv0, lambda _: found, windows, module="unittest")
             return launcher
 
         self.assertEqual(find(str(folder / "hermes")), str(folder / "hermes"))
@@ -619,11 +620,12 @@ class Children(unittest.TestCase):
             find("python", None)
 
     def test_what_a_failing_session_said_is_told(self) -> None:
-        self.assertEqual(hooks.complaint("HTTP 404: no model\n\n", "x"), "HTTP 404: no model")
+        self.assertEqual(launching.complaint("HTTP 404: no model\n\n", "x"), "HTTP 404: no model")
         self.assertEqual(
-            hooks.complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"), "Unknown provider 'nope'"
+            launching.complaint("", "\x1b[31mUnknown provider 'nope'\x1b[0m\n\nsession_id: 1\n"),
+            "Unknown provider 'nope'",
         )
-        self.assertEqual(hooks.complaint("", ""), "")
+        self.assertEqual(launching.complaint("", ""), "")
 
     def test_ripgreps_version_is_asked_of_the_one_that_hermes_runs(self) -> None:
         fake = temp_folder(self) / "rg"
@@ -648,7 +650,7 @@ class PrintedAnswers(unittest.TestCase):
 
     def test_the_answer_itself_is_accepted(self) -> None:
         for printed in (self.ANSWER, self.ANSWER + "\n", "\n" + self.ANSWER + "\n\n"):
-            self.assertTrue(hooks.same_answer(printed, self.ANSWER))
+            self.assertTrue(launching.same_answer(printed, self.ANSWER))
 
     def test_known_warning_lines_before_it_are_accepted(self) -> None:
         for banner in (
@@ -662,7 +664,7 @@ class PrintedAnswers(unittest.TestCase):
             "🔧 Auto-repaired tool name: 'ReadFile' -> 'read_file'\n",
             "  [tool] (°ロ°) reading\n  [done] read (0.2s)\n",
         ):
-            self.assertTrue(hooks.same_answer(banner + self.ANSWER + "\n", self.ANSWER), banner)
+            self.assertTrue(launching.same_answer(banner + self.ANSWER + "\n", self.ANSWER), banner)
 
     FRAME = "\n┌─ Reasoning " + "─" * 66 + "┐\n"
     DIFF = "  ┊ review diff\na/b.txt → b/b.txt\n@@ -0,0 +1,2 @@\n+x\n-y\n z\n… omitted 3 diff line(s)\n"
@@ -679,9 +681,9 @@ class PrintedAnswers(unittest.TestCase):
         ):
             with self.subTest(printed=printed):
                 for version in ("0.19.0", "0.20.1.2"):
-                    self.assertTrue(hooks.same_answer(printed + "\n", self.ANSWER, version))
+                    self.assertTrue(launching.same_answer(printed + "\n", self.ANSWER, version))
                 for version in ("0.22.2", "0.23.1", ""):
-                    self.assertFalse(hooks.same_answer(printed + "\n", self.ANSWER, version))
+                    self.assertFalse(launching.same_answer(printed + "\n", self.ANSWER, version))
 
     def test_with_a_frame_too_the_answer_is_what_ends_the_output(self) -> None:
         for printed in (
@@ -694,7 +696,7 @@ class PrintedAnswers(unittest.TestCase):
             self.DIFF + "Between.\n" + self.ANSWER,
         ):
             with self.subTest(printed=printed):
-                self.assertFalse(hooks.same_answer(printed, self.ANSWER, "0.19.0"))
+                self.assertFalse(launching.same_answer(printed, self.ANSWER, "0.19.0"))
 
     def test_nothing_else_is_accepted(self) -> None:
         for printed in (
@@ -708,9 +710,9 @@ class PrintedAnswers(unittest.TestCase):
             self.ANSWER.lower(),
             self.ANSWER.replace("\n\n", "\n"),
         ):
-            self.assertFalse(hooks.same_answer(printed, self.ANSWER), printed)
-        self.assertFalse(hooks.same_answer("", ""))
-        self.assertFalse(hooks.same_answer("anything", ""))
+            self.assertFalse(launching.same_answer(printed, self.ANSWER), printed)
+        self.assertFalse(launching.same_answer("", ""))
+        self.assertFalse(launching.same_answer("anything", ""))
 
 
 class VerdictText(unittest.TestCase):

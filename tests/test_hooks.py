@@ -18,7 +18,8 @@ from unittest import mock
 from tests.support import REPO, FakeContext, FakeHost, Turn, load_plugin, temp_folder, write_tree
 
 plugin_package = load_plugin()
-from session_cassettes import middleware, hooks  # noqa: E402
+from session_cassettes import hooks  # noqa: E402
+from session_cassettes.suite import launching  # noqa: E402
 from session_cassettes.cassette_store import (  # noqa: E402
     Arm,
     Call,
@@ -541,7 +542,7 @@ class Hosting(HookCase):
             ("1.0.0", False, False, True, None),
         ):
             with self.subTest(version=version, cwd=cwd, client=client, own=own):
-                self.assertEqual(hooks.Signs(version, cwd, client, own).hosting(), hosting)
+                self.assertEqual(launching.Signs(version, cwd, client, own).hosting(), hosting)
 
     def test_a_gateway_names_the_session_as_its_chat(self) -> None:
         self.gateway()
@@ -653,20 +654,18 @@ class Judgement(unittest.TestCase):
             self.slot("terminal", {"command": "git log -3"}),
             self.slot("read_file", {"path": "a"}),
         ]
-        calls, not_kept, warnings = middleware.judge_calls(slots)
+        calls, not_kept, warnings = hooks.judge_calls(slots)
         self.assertEqual([call.tool for call in calls], ["terminal", "read_file"])
         self.assertEqual(not_kept, ["terminal", "terminal"])
         self.assertIn("may not replay cleanly", warnings[0])
 
     def test_what_is_not_kept_is_noted_by_name_only(self) -> None:
-        calls, not_kept, warnings = middleware.judge_calls(
-            [self.slot("write_file", {"path": "SECRET-arg"}, "SECRET-out")]
-        )
+        calls, not_kept, warnings = hooks.judge_calls([self.slot("write_file", {"path": "SECRET-arg"}, "SECRET-out")])
         self.assertEqual((calls, not_kept), ([], ["write_file"]))
         self.assertNotIn("SECRET", " ".join(warnings))
 
     def test_a_result_that_never_came_is_not_kept(self) -> None:
-        self.assertEqual(middleware.judge_calls([self.slot("read_file", {"path": "a"}, None, done=False)])[0], [])
+        self.assertEqual(hooks.judge_calls([self.slot("read_file", {"path": "a"}, None, done=False)])[0], [])
 
     def test_the_notice_of_a_repeated_call_is_no_evidence(self) -> None:
         stub = json.dumps(
@@ -678,7 +677,7 @@ class Judgement(unittest.TestCase):
                 "content_returned": False,
             }
         )
-        calls, _, warnings = middleware.judge_calls([self.slot("read_file", {"path": "a"}, stub)])
+        calls, _, warnings = hooks.judge_calls([self.slot("read_file", {"path": "a"}, stub)])
         self.assertEqual(calls, [])
         self.assertIn("notice of a repeated call", " ".join(warnings))
 
@@ -687,7 +686,7 @@ class Judgement(unittest.TestCase):
         for result in (text, "é" * (len(text) // 2)):
             with self.subTest(result[0]):
                 slots = [self.slot("web_search", {"query": str(n)}, result) for n in range(20)]
-                calls, not_kept, warnings = middleware.judge_calls(slots)
+                calls, not_kept, warnings = hooks.judge_calls(slots)
                 self.assertEqual((len(calls), len(not_kept)), (6, 14))
                 self.assertIn("over 12 MB in this turn", warnings[1])
 

@@ -10,7 +10,8 @@ from tests.support import load_plugin
 
 load_plugin()
 from session_cassettes.cassette_store import Call, Cassette, dump_cassette, parse_cassette  # noqa: E402
-from session_cassettes.middleware import LiveCall, judge_calls, remarks
+from session_cassettes.hooks import judge_calls, remarks  # noqa: E402
+from session_cassettes.middleware import LiveCall
 
 
 def call(tool: str, result: Any, **args: Any) -> Call:

@@ -16,7 +16,8 @@ from tests.suite_samples import HOSTILE
 from tests.suite_sessions import Made, SuiteCase
 from tests.test_cli import PASSED
 
-from session_cassettes import cli, hooks
+from session_cassettes import cli
+from session_cassettes.suite import launching  # noqa: E402
 from session_cassettes.cassette_store import CassetteError
 from session_cassettes.suite import runs
 
@@ -178,7 +179,7 @@ class Suites(SuiteCase):
 
     def test_the_host_and_ripgrep_are_asked_once(self) -> None:
         with (
-            mock.patch.object(cli, "hosting_signs", wraps=hooks.hosting_signs) as hosts,
+            mock.patch.object(cli, "hosting_signs", wraps=launching.hosting_signs) as hosts,
             mock.patch.object(cli, "ripgrep_major", return_value=14) as ripgreps,
         ):
             self.assertEqual(self.run_command("run", "auth", "logs", "--repeat=3", "--jobs=2")[0], 0)

@@ -215,14 +215,14 @@ class Summary(NamedTuple):
     whole: bool = False
 
 
-#: What an arm waits for.
-Kind = Literal["run", "record"]
+#: What an arm waits for: a replay, a recording, or a recording whose known calls are answered from a cassette.
+Kind = Literal["run", "record", "fill"]
 #: Where `hermes chat` hosts a session: in its own process, or in a long-lived gateway.
 Hosting = Literal["process", "gateway"]
 
 
 class Arm(NamedTuple):
-    """A run or a recording that waits for its session.
+    """A run, a recording or a fill that waits for its session.
 
     `hosting` is "process" when the session runs in the child itself, which then
     carries the arm's id in its environment, and "gateway" when a long-lived
@@ -239,7 +239,7 @@ class Arm(NamedTuple):
     plugin: str  #: `Facts.plugin` of the command line that armed
     fingerprint: str
     folder: str = ""  #: where the session works
-    cassette_sha: str = ""  #: the cassette's content; a run claims no other
+    cassette_sha: str = ""  #: the cassette's content; a run or a fill claims no other
     overwrite: bool = False
     rg_major: int = 0  #: major version of the ripgrep here; 0 unknown
     whole: bool = False  #: of a recording: the texts of the whole workspace are kept

@@ -48,9 +48,8 @@ from .cassette_store import (
     write_atomically,
 )
 from .hooks import (
+    ARM_VARIABLES,
     PING_VARIABLE,
-    RECORD_VARIABLE,
-    RUN_VARIABLE,
     PingAnswer,
     Plugin,
     asked_model,
@@ -81,7 +80,6 @@ from .suite.door import (
     quote,
     seconds,
     shown_lines,
-    write_all,
 )
 from .suite import arguments
 from .suite.extent import add_extent, recording_steps, told_extent
@@ -100,6 +98,7 @@ from .suite.masks import note_masks, read_masks
 from .suite.known_names import KnownNames
 from .suite.names import list_names
 from .suite.pins import check_pin, pin_holds
+from .suite.housekeeping import add_removed, add_renamed, remove, rename
 from .suite.rendering import nearest, pin_holds_rendered, rendered
 from .suite.shelf import describe, list_cassettes, show
 from .suite.terminal import Terminal
@@ -191,6 +190,13 @@ def _pin_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--remove", dest="cassette_remove", action="store_true", help="remove the pin instead")
 
 
+def _fill_arguments(parser: argparse.ArgumentParser) -> None:
+    add_name(parser)
+    parser.add_argument("--model", dest="cassette_model", metavar="M", help="the model (default: Hermes's own)")
+    _child_arguments(parser, "the folder to work in (default: the recorded one)")
+    add_json(parser)
+
+
 def _run_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_arguments(parser)
     _child_arguments(parser, "the folder to work in (default: the recorded one)")
@@ -223,14 +229,39 @@ def _record(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
     folder = _work_folder(os.getcwd() if options.cassette_in is None else options.cassette_in)
     arm = _new_arm(plugin, "record", name, request, folder, options)
     launch = _with_host(Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen))
+    child, claim, kept, aside = _recorded(launch)
+    saved = _save_aside(launch, child, claim, aside, kept)
+    return _tell_recording(launch, child, claim, kept, saved)
+
+
+def _fill(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
+    from .suite import filling
+
+    means = filling.Means(_send_fill, _work_folder, describe, _why_nothing_saved, BEYOND)
+    return filling.run(means, plugin, options, screen)
+
+
+def _send_fill(
+    plugin: Plugin, store: Store, tape: Cassette, sha: str, folder: str, options: argparse.Namespace, screen: Screen
+) -> tuple[Child, Claim | None, RecordingState | None, Cassette | None]:
+    """Send a cassette's request in a session that it answers as far as it can; see `_recorded`."""
+    arm = _new_arm(plugin, "fill", tape.name, tape.request, folder, options, cassette_sha=sha)
+    return _recorded(_with_host(Launch(plugin, store, arm, find_hermes(sys.argv[0]), options, folder, screen)))
+
+
+def _recorded(launch: Launch) -> tuple[Child, Claim | None, RecordingState | None, Cassette | None]:
+    """Send the request of a recording or a fill, and read what its session left.
+
+    :returns: how the child ended, the claim, the state of the recording, and the cassette that was put aside.
+    """
+    store, arm = launch.store, launch.arm
     with _armed(launch) as place:
         child = _run_child(launch, place)
         claim = store.read_value(store.claim_path(arm.id), parse_claim)
         kept = store.read_value(store.outcome_path(arm.id), parse_state)
         aside = store.read_value(store.aside_path(arm.id), parse_cassette)
-        saved = _save_aside(launch, child, claim, aside, kept)
     _refuse_unstarted(launch, child, claim)
-    return _tell_recording(launch, child, claim, kept, saved)
+    return child, claim, kept, aside
 
 
 def _save_aside(
@@ -407,8 +438,16 @@ def _run_one(
         path = store.save_run(name, f"{datetime.datetime.fromisoformat(run['at']):%Y%m%dT%H%M%S}-{arm.id}", run)
         told = json.dumps({"schema": JSON_SCHEMA, **run, "file": str(path)}) if options.cassette_json else None
         with contextlib.suppress(OSError):  # graded and kept: whoever stopped reading changes no verdict
-            screen.print(told or verdict_text(run, verdict, str(path), screen))
+            screen.print(told or verdict_text(run, verdict, str(path), screen) + _way_to_fill(options, verdict))
         return verdict.exit_code, run, path
+
+
+def _way_to_fill(options: argparse.Namespace, verdict: Verdict) -> str:
+    if verdict.result != "DIVERGED":
+        return ""
+    from .suite.filling import told_way
+
+    return "\n" + told_way(options, verdict.misses)
 
 
 def _check_run(name: str, cassette: Cassette, options: argparse.Namespace) -> str:
@@ -612,43 +651,7 @@ def _call_fields(call: Answered) -> dict[str, Any]:
     return {name: value for name, value in call._asdict().items() if call.files or name not in ("known", "files")}
 
 
-# housekeeping
-
-
-def _remove_arguments(parser: argparse.ArgumentParser) -> None:
-    add_name(parser)
-    parser.add_argument("--yes", dest="cassette_yes", action="store_true", help="do not ask")
-
-
-def _remove(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    store, name = plugin.store(), options.cassette
-    if name not in store.names():
-        store.read(name)  # says that there is none, and offers the nearest
-    runs = store.count_runs(name)
-    what = f"{name!r} and its {runs} run{'s' * (runs != 1)}"
-    if not options.cassette_yes and not _agreed(f"remove {what}? [y/N] "):
-        raise CassetteError(f"{what} stay: answer y, or use --yes")
-    store.remove(name)
-    screen.print(f"removed {what}")
-    return 0
-
-
-def _agreed(question: str) -> bool:
-    if sys.stdin is None or not sys.stdin.isatty():
-        return False
-    write_all(sys.stderr, question)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def _rename_arguments(parser: argparse.ArgumentParser) -> None:
-    add_name(parser)
-    parser.add_argument("cassette_new", metavar="NEW", help="its new name")
-
-
-def _rename(plugin: Plugin, options: argparse.Namespace, screen: Screen) -> int:
-    plugin.store().rename(options.cassette, options.cassette_new)
-    screen.print(f"renamed {options.cassette!r} to {options.cassette_new!r}, its runs with it")
-    return 0
+# doctor
 
 
 def _doctor_arguments(parser: argparse.ArgumentParser) -> None:
@@ -770,7 +773,7 @@ def _new_arm(
         fingerprint=plugin.facts.fingerprint,
         folder=folder,
         cassette_sha=cassette_sha,
-        overwrite=kind == "record" and options.cassette_overwrite,
+        overwrite=kind == "fill" or kind == "record" and options.cassette_overwrite,
         rg_major=ripgrep_major(),
         whole=kind == "record" and options.cassette_whole,
         names=kind != "record" or options.cassette_keep_names,
@@ -890,7 +893,7 @@ def _disarm(store: Store, arm: Arm, place: WaitingPlace) -> None:
     """Take an arm back, and remove what its session left for this command."""
     with contextlib.suppress(CassetteError), store.lock():
         left = store.read_value(store.arm_path, parse_arm)
-        orphan = place.abandoned and arm.hosting == "gateway" and arm.kind == "run"
+        orphan = place.abandoned and arm.hosting == "gateway" and arm.kind != "record"
         if left is not None and left.id == arm.id and not orphan:
             store.arm_path.unlink(missing_ok=True)
     place.lock.release()
@@ -936,8 +939,7 @@ def chat_arguments(
 def _run_child(launch: Launch, place: WaitingPlace) -> Child:
     """Start the session that an arm waits for, and wait for its end."""
     arm, store = launch.arm, launch.store
-    variable = RUN_VARIABLE if arm.kind == "run" else RECORD_VARIABLE
-    added = {variable: arm.id} if arm.hosting == "process" else {}
+    added = {ARM_VARIABLES[arm.kind]: arm.id} if arm.hosting == "process" else {}
     words = chat_arguments(launch.hermes, arm.request, launch.options, launch.folder, launch.plugin.facts.hermes)
     started = time.monotonic()
 
@@ -1257,6 +1259,13 @@ SHELL_COMMANDS = (
         _run,
     ),
     Command(
+        "fill",
+        "Ask again, with what is recorded answered from the cassette, and add what it lacked",
+        "hermes cassette fill login --model gpt-oss:20b",
+        _fill_arguments,
+        _fill,
+    ),
+    Command(
         "compare",
         "Say what differs between two suite runs or two runs, and whether that is more than chance",
         "hermes cassette compare 20260301T101500-ab12cd 20260308T093000-12ef34",
@@ -1286,10 +1295,8 @@ SHELL_COMMANDS = (
         _check,
     ),
     Command("show", "Show what a cassette holds", "hermes cassette show login --full", _show_arguments, show),
-    Command("rm", "Remove a cassette and its runs", "hermes cassette rm login", _remove_arguments, _remove),
-    Command(
-        "rename", "Give a cassette another name", "hermes cassette rename login login-port", _rename_arguments, _rename
-    ),
+    Command("rm", "Remove a cassette and its runs", "hermes cassette rm login", add_removed, remove),
+    Command("rename", "Give a cassette another name", "hermes cassette rename login login-port", add_renamed, rename),
     Command(
         "doctor",
         "Say what is installed, what it found, and what to do",

@@ -21,6 +21,7 @@ import shutil
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
@@ -32,6 +33,7 @@ from .cassette_store import (
     Claim,
     Facts,
     Fields,
+    Kind,
     Recorder,
     RecordingState,
     Stage,
@@ -55,6 +57,7 @@ from .middleware import (
     UNKNOWN,
     Beyond,
     Bindings,
+    Filling,
     LiveCall,
     Recording,
     Replay,
@@ -84,6 +87,7 @@ __all__ = [
     "remarks",
     "judge_calls",
     "ARM_LIFETIME",
+    "ARM_VARIABLES",
     "IN_CONVERSATION",
     "PING_VARIABLE",
     "RECORD_VARIABLE",
@@ -127,6 +131,8 @@ PLUGIN = "session-cassettes"
 RUN_VARIABLE = "SESSION_CASSETTES_RUN"
 #: The same for a child of `record --query`, where tools run live.
 RECORD_VARIABLE = "SESSION_CASSETTES_RECORD"
+#: Which variable ties a child to an arm of its kind; in a child of `fill` tools run live, but for what is on the tape.
+ARM_VARIABLES: Mapping[Kind, str] = {"run": RUN_VARIABLE, "record": RECORD_VARIABLE, "fill": "SESSION_CASSETTES_FILL"}
 
 #: The same for a ping: a process that has it, and is the very one that was
 #: started, hosts its session itself.
@@ -842,10 +848,10 @@ class Plugin:
         self.facts = plugin_facts()
         # A gateway may have its environment from the first client, whose arm is none of its business.
         own = {} if _runs_as_gateway() else environ
-        self.run_arm = own.get(RUN_VARIABLE, "")
-        self.record_arm = own.get(RECORD_VARIABLE, "")
+        tied = {kind: own.get(variable, "") for kind, variable in ARM_VARIABLES.items()}
+        self._tied = {kind: arm for kind, arm in tied.items() if arm}  # what this process was started for
         self.before = _plugins_before()
-        self.bindings = Bindings(locked=bool(self.run_arm))
+        self.bindings = Bindings(locked="run" in self._tied)
         self.foreground = ""  # the session of this process's last turn of a person
         self._pending: RecordingState | None = None  # a recording whose session is not known yet
         self._muted_until = 0.0  # on the monotonic clock: Hermes may not call our hooks before
@@ -985,26 +991,24 @@ class Plugin:
                     return self._take_orphan(store, arm, turn)
                 if time.monotonic() - started > self._claim_limit():
                     raise CassetteError("the claim came too late: the host may have gone on")
-                bind = self._bind_run if arm.kind == "run" else self._bind_record
-                error = bind(store, arm, turn)
+                bind = {"run": self._bind_run, "record": self._bind_record, "fill": self._bind_fill}
+                error = bind[arm.kind](store, arm, turn)
                 claim = Claim(arm.id, turn.session, turn.id, turn.model, self.facts, error)
                 write_atomically(store.claim_path(arm.id), to_json(claim))
                 store.arm_path.unlink(missing_ok=True)
         except Exception as failure:
             arm = store.read_value(store.arm_path, parse_arm)
-            if arm is not None and arm.kind == "run" and self._waits_for(arm, turn):
+            if arm is not None and arm.kind != "record" and self._waits_for(arm, turn):
                 self._bind_to_nothing(arm, turn, f"the arm could not be claimed: {failure}")
             raise
         return True
 
     def _waits_for(self, arm: Arm, turn: Turn) -> bool:
-        token = self.run_arm or self.record_arm
-        return token == (arm.id if arm.hosting == "process" else "") and self._asks(arm, turn)
+        return self._tied == ({arm.kind: arm.id} if arm.hosting == "process" else {}) and self._asks(arm, turn)
 
     def _waits_elsewhere(self, arm: Arm, turn: Turn) -> bool:
         """Whether these words are a run's whose child should have hosted them itself: it only attached to this process."""
-        tied = self.run_arm or self.record_arm
-        return arm.kind == "run" and arm.hosting == "process" and not tied and self._asks(arm, turn)
+        return arm.kind != "record" and arm.hosting == "process" and not self._tied and self._asks(arm, turn)
 
     @staticmethod
     def _asks(arm: Arm, turn: Turn) -> bool:
@@ -1017,7 +1021,7 @@ class Plugin:
 
         Its arm lies there a while; later the same words are somebody else's.
         """
-        if arm.kind != "run" or arm.hosting != "gateway" or abs(time.time() - arm.created) > ORPHAN_SECONDS:
+        if arm.kind == "record" or arm.hosting != "gateway" or abs(time.time() - arm.created) > ORPHAN_SECONDS:
             return False
         self._bind_to_nothing(arm, turn, "the command that waited for this session is gone")
         store.arm_path.unlink(missing_ok=True)
@@ -1032,37 +1036,49 @@ class Plugin:
 
     def _bind_run(self, store: Store, arm: Arm, turn: Turn) -> str:
         """Bind the turn to its cassette, or to nothing; return why."""
+        error = because("yolo") if self.facts.yolo or yolo_set(os.environ) else ""  # Hermes keeps what it started with
+        bound, error = self._tape(store, arm, turn, because("yolo session") if _session_yolo(turn.session) else error)
+        self.bindings.replay(bound)
+        return error
+
+    def _tape(self, store: Store, arm: Arm, turn: Turn, refused: str = "") -> tuple[Replay, str]:
+        """What answers a turn from its cassette, or from nothing; and why from nothing, "" if it does not."""
         cassette, workspace, error = None, None, ""
         try:
             cassette, sha = store.read(arm.name)
             if sha != arm.cassette_sha:
-                cassette, error = None, because("cassette changed")
+                error = because("cassette changed")
         except CassetteError as failure:
             error = because("cassette failed", error=failure)
         except Exception as failure:  # not even a lack of memory may let the turn run live
             error = because("cassette failed", error=type(failure).__name__)
         if self.facts.fingerprint != arm.fingerprint:
-            cassette, error = None, because("other code")
-        if self.facts.yolo or yolo_set(os.environ):  # Hermes keeps the value it started with
-            cassette, error = None, because("yolo")
-        if _session_yolo(turn.session):
-            cassette, error = None, because("yolo session")
+            error = because("other code")
         try:
-            if cassette is not None and cassette.cwd:
+            if error := refused or error:
+                cassette = None
+            elif cassette is not None and cassette.cwd:
                 workspace = replay_workspace(cassette, arm.folder)
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, cassette, workspace, error, self._beyond)
         except Exception as failure:
             error = because("cassette failed", error=type(failure).__name__)
             bound = Replay(arm, turn.id, turn.session, turn.model, self.facts, None, None, error)
-        self.bindings.replay(bound)
-        return error
+        return bound, error
 
-    def _bind_record(self, _: Store, arm: Arm, turn: Turn) -> str:
+    def _bind_fill(self, store: Store, arm: Arm, turn: Turn) -> str:
+        """Record the turn but for what its cassette answers; without that, bind it to nothing, and return why."""
+        bound, error = self._tape(store, arm, turn)
+        if error:
+            self.bindings.replay(bound)
+            return error
+        return self._bind_record(store, arm, turn, partial(Filling, bound))
+
+    def _bind_record(self, _: Store, arm: Arm, turn: Turn, make: Callable[..., Recording] = Recording) -> str:
         try:
             check_recordable(turn.message)
         except CassetteError as error:
             return str(error)
-        recording = Recording(
+        recording = make(
             arm.name,
             turn.id,
             turn.session,
@@ -1268,7 +1284,7 @@ class Plugin:
         models = answering_models(recording.model, end.model, {} if recording.resumed else row)
         if recording.model and models and set(models) != {recording.model}:
             recording.faults.append(other_model(models, recording.model))
-        ours = (*recording.earlier, *(slot.id for slot in slots))
+        ours = (*recording.earlier, *recording.passed, *(slot.id for slot in slots))
         return make_cassette(
             recording,
             slots,

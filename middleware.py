@@ -157,6 +157,7 @@ class Recording:
         self.arm, self.overwrite, self.rg_major, self.folder = arm, overwrite, rg_major, folder
         self.faults = list(faults)
         self.slots: list[LiveCall] = []
+        self.passed: list[str] = []  # ids of calls that are none of the recording's
         self.earlier, self.resumed = earlier, resumed
         self._closed = False
         # (tool_call_id) of the live call around this one: 0.19.0 runs the
@@ -1047,6 +1048,16 @@ class Replay:
             self.errors.append("an error while a call was answered")
         return MISS
 
+    def known(self, tool: Any, args: Any) -> Any:
+        """Return what a replay would answer, logging nothing; None for a miss.
+
+        None also where it would go on in another folder: only a shell that runs can do that.
+        """
+        tool, args = unwrapped(tool, args)
+        noted, result = self._look_up(str(tool), args, None)
+        moved, self._folder = self._folder, ""
+        return None if moved or noted.how == "miss" else result
+
     def note_live_call(self) -> None:
         """Note that a tool ran live in the turn before it was bound; the run is INVALID."""
         self._live = 1
@@ -1092,6 +1103,51 @@ class Replay:
                 left -= 1
                 call = call._replace(nearest=_nearest(call, self._cassette.calls))
             yield call
+
+
+#: Words after which a shell may stand in another folder.
+_LEAVES = r"\b(?:cd|chdir|pushd|popd|set-location)\b"
+
+
+class Filling(Recording):
+    """A recording whose known calls are answered from a tape, as a replay would; all others run live.
+
+    :param tape: answers the known calls; it is bound to no turn.
+    """
+
+    def __init__(self, tape: Replay, *facts: Any, **more: Any) -> None:
+        super().__init__(*facts, **more)
+        self._tape = tape
+        self._left = False  # the live shell may stand in another folder than the tape's
+
+    def execute(self, tool: str, args: Any, next_call: Callable[..., Any], call_id: str) -> Any:
+        """Answer a known call; run any other live, and note what came back."""
+        if self._closed or call_id and self._around.get() == call_id:
+            return next_call(args)
+        try:
+            if (known := self._tape.known(tool, args)) is not None:
+                self.passed.append(call_id)
+                return known
+            lost = self._is_lost(*unwrapped(tool, args))
+        except Exception as error:
+            self.faults.append(f"a {shown(tool, NAME_LENGTH)} call could not be looked up ({type(error).__name__})")
+            lost = False
+        if not lost:
+            return super().execute(tool, args, next_call, call_id)
+        self.passed.append(call_id)
+        return next_call(args)
+
+    def _is_lost(self, tool: str, args: Any) -> bool:
+        """Whether a replay could not know which file a call is about, since the shell went elsewhere; a warning says so."""
+        if not isinstance(args, Mapping):
+            return False
+        if self._left and tool != "terminal" and _starts_here(tool, args):
+            told = "what was read by a relative path after a cd was not kept"
+            self.faults += [told] * (told not in self.faults)
+            return True
+        if tool == "terminal":
+            self._left |= bool(args.get("workdir") or re.search(_LEAVES, str(args.get("command")), re.IGNORECASE))
+        return False
 
 
 #: How the live tools say that a path cannot be read or searched, whatever else was asked of it.

@@ -11,7 +11,7 @@ import sys
 from typing import Any, Callable, Mapping, NamedTuple
 
 from ..cassette_store import CassetteError, Hosting, hermes_release
-from ..hooks import PING_VARIABLE, RECORD_VARIABLE, RUN_VARIABLE, hermes_version
+from ..hooks import ARM_VARIABLES, PING_VARIABLE, hermes_version
 from ..snapshot import hermes_redactor
 
 __all__ = [
@@ -121,7 +121,7 @@ def child_environment(environ: Mapping[str, str], **added: str) -> dict[str, str
     TERMINAL_CWD stays where tools run in a container or on another machine: it names a folder there.
     """
     kept = {k: v for k, v in environ.items() if not re.match(_DROPPED, k.upper())}
-    for name in (RUN_VARIABLE, RECORD_VARIABLE, PING_VARIABLE):
+    for name in (*ARM_VARIABLES.values(), PING_VARIABLE):
         kept.pop(name, None)
     if kept.get("TERMINAL_ENV", "local").strip().lower() in ("", "local"):
         kept.pop("TERMINAL_CWD", None)

@@ -21,6 +21,7 @@ from .cells import Cell, Key, Run, suite_status
 from .described import described
 from .arguments import MOST_RUNS
 from .door import ERROR, Screen, quote
+from .housekeeping import is_copy
 from .plan import Arm, Plan, PlannedCell, Progress, Try, choose, cross, parse_arms
 from .reports import CassetteFacts, Suite, count, grade_suite
 from .runner import CellTrouble, Runner, Stopped
@@ -134,14 +135,19 @@ def _chosen(store: Store, options: argparse.Namespace) -> list[str]:
     if options.cassette_all:
         if words:
             raise CassetteError(f"--all is every cassette: leave out {quote(words[:1])}, or --all")
-        if names := store.names():
+        if names := _names(store, words):
             return names
         raise CassetteError("there are no cassettes yet: hermes cassette record NAME says how to make one")
     if not words:
         raise CassetteError("run what? Name a cassette ('hermes cassette list' shows them), or use --all or --resume")
     if len(words) == 1 and not any(char in words[0] for char in "*?["):
         return list(words)
-    return choose(words, store.names())
+    return choose(words, _names(store, words))
+
+
+def _names(store: Store, words: Sequence[str]) -> list[str]:
+    """The names of all cassettes, of those that a fill kept only the ones that are asked for by name."""
+    return [name for name in store.names() if not is_copy(name) or name in words]
 
 
 def _suite_of_one(store: Store, one: Mapping[str, Any], path: Path, model: str) -> Suite:

@@ -221,6 +221,11 @@ class Terminal:
             raise Miss("how this Hermes tells it is not known")
         return text, after
 
+    @property
+    def contradicted(self) -> bool:
+        """Whether a recorded result is not as it is made here."""
+        return bool(self._tried[1])
+
     @cached_property
     def _tried(self) -> tuple[set[str], set[str]]:
         """The programs of which a recorded result is as it is made here, and those of which one is not."""

@@ -991,8 +991,9 @@ class Plugin:
                     return self._take_orphan(store, arm, turn)
                 if time.monotonic() - started > self._claim_limit():
                     raise CassetteError("the claim came too late: the host may have gone on")
-                bind = {"run": self._bind_run, "record": self._bind_record, "fill": self._bind_fill}
-                error = bind[arm.kind](store, arm, turn)
+                binds: Mapping[Kind, Callable[[Store, Arm, Turn], str]]
+                binds = {"run": self._bind_run, "record": self._bind_record, "fill": self._bind_fill}
+                error = binds[arm.kind](store, arm, turn)
                 claim = Claim(arm.id, turn.session, turn.id, turn.model, self.facts, error)
                 write_atomically(store.claim_path(arm.id), to_json(claim))
                 store.arm_path.unlink(missing_ok=True)

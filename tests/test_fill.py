@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import unittest
 from typing import Any
-from unittest import mock
 
-from tests.support import FakeHost, Turn
+from tests.support import FakeHost
 from tests.test_hooks import QUESTION, HookCase
 
 from session_cassettes import hooks
-from session_cassettes.cassette_store import Call, CassetteError, parse_arm, parse_cassette, parse_claim, parse_state
+from session_cassettes.cassette_store import CassetteError, parse_arm, parse_cassette, parse_claim, parse_state
 from session_cassettes.middleware import MISS
 
 LIVE = '{"live": "terminal"}'
@@ -148,10 +146,10 @@ class Ending(FillCase):
                 self.waiting.pop().release()
 
     def test_a_session_that_bypasses_approvals_is_warned_of(self) -> None:
+        yolo = {"is_current_session_yolo_enabled": lambda: False, "is_session_yolo_enabled": lambda key: True}
+        self.pretend("tools.approval", **yolo)
         host = self.filling()
-        with mock.patch.object(hooks, "_session_yolo", return_value=True):
-            turn = host.start_turn(QUESTION)
-            host.end_turn(turn, "done")
+        host.end_turn(host.start_turn(QUESTION), "done")
         self.assertIn("approvals were bypassed in this session", " ".join(self.aside().warnings))
 
 

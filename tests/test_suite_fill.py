@@ -73,8 +73,7 @@ class Adding(unittest.TestCase):
         for field in kept:
             self.assertEqual(getattr(after, field), getattr(before, field), field)
         self.assertEqual(
-            after.warnings,
-            ("an old warning", f"2 calls and 1 file were added by a fill of {AT} with cheap"),
+            after.warnings, ("an old warning", f"2 calls and 1 file were added by a fill of {AT} with cheap")
         )
         self.assertEqual(parse_cassette(dump_cassette(after), "x"), after)
 

@@ -8,11 +8,9 @@ what the newer one found otherwise is told in a warning.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Callable, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Iterable, NamedTuple, Sequence
 
 from ..cassette_store import (
-    CALL_LIMIT,
-    TURN_LIMIT,
     Arm,
     Call,
     Cassette,
@@ -24,9 +22,9 @@ from ..cassette_store import (
     hermes_release,
     shown,
 )
-from ..hooks import replay_workspace
-from ..middleware import Beyond, CommandKeys, Replay, remarks, text_bytes
-from ..snapshot import SNAPSHOT_LIMIT, Workspace
+from ..hooks import remarks, replay_workspace
+from ..middleware import CALL_LIMIT, TURN_LIMIT, Beyond, CommandKeys, Replay, text_bytes
+from ..snapshot import SNAPSHOT_LIMIT, WHOLE_LIMIT, Workspace
 from .terminal import Terminal
 
 __all__ = ["Filled", "fill", "refuse_loss", "refuse_other_hermes", "several"]
@@ -204,7 +202,8 @@ def _add_files(tape: Cassette, live: Cassette) -> tuple[Snapshot, list[str], lis
     fold = Workspace(tape.cwd, fold_case=tape.recorder.fold_case).fold
     known = _Known(old, fold)
     files: dict[str, SnapshotFile] = dict(old.files)
-    room = SNAPSHOT_LIMIT - sum(text_bytes(file.text) for file in old.files.values())
+    most = WHOLE_LIMIT if old.whole else SNAPSHOT_LIMIT
+    room = most - sum(text_bytes(file.text) for file in old.files.values())
     added, large, odd = [], [], []
     for path, file in new.files.items():
         size = text_bytes(file.text)
@@ -219,7 +218,7 @@ def _add_files(tape: Cassette, live: Cassette) -> tuple[Snapshot, list[str], lis
             added.append(path)
             room -= size
     reasons = {
-        "not in the snapshot, since 8 MB are the most": large,
+        f"not in the snapshot, since {most // 2**20} MB are the most": large,
         "not in the snapshot, since they were not there when the cassette was recorded": odd,
     }
     links = {name: target for name, target in new.links.items() if not known.at(name) and not known.contradicts(name)}
@@ -242,8 +241,7 @@ class _Known:
         self._here = {*map(fold, snapshot.files), *map(fold, snapshot.skipped_paths), *map(fold, snapshot.links)}
         self._ends = {*map(fold, snapshot.files), *map(fold, snapshot.links)}  # nothing lies below them
         self._folders = {path[:at] for path in self._ends for at, char in enumerate(path) if char == "/"}
-        names: Mapping[str, object] | None = getattr(snapshot, "names", None)
-        self._names = None if names is None else set(map(fold, names))
+        self._names = None if snapshot.names is None else set(map(fold, snapshot.names))
 
     def at(self, path: str) -> bool:
         """Whether it has a file or a link of this name, or tells why it has none."""

@@ -21,7 +21,6 @@ from ..cassette_store import (
     Answered,
     Cassette,
     CassetteError,
-    Child,
     Claim,
     Recorder,
     RecordingState,
@@ -31,13 +30,12 @@ from ..cassette_store import (
     parse_cassette,
     same_file,
     shown,
-    shown_lines,
     write_atomically,
 )
 from ..hooks import Plugin, asked_model, check_replayable, find_ripgrep, hermes_config, refuse_foreign_runtime
-from ..middleware import Beyond, other_model
+from ..middleware import Beyond, Child, other_model
 from ..snapshot import KEPT_TOOLS, Workspace, hermes_redactor, terminal_verdict
-from .door import ERROR, JSON_SCHEMA, LINE, Screen, compact, quote
+from .door import ERROR, JSON_SCHEMA, LINE, Screen, compact, quote, shown_lines
 from .drift import compare_files
 from .fill import Filled, fill, refuse_loss, refuse_other_hermes, several
 from .housekeeping import BEFORE_FILL, is_copy

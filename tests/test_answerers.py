@@ -84,7 +84,7 @@ class Models(VerdictCase):
         self.check(run, "INVALID", "the turn was answered by good, not by cheap")
         self.assertEqual((run["model"], run["models"]), ("good", ["good"]))
         listed = self.hermes("cassette", "list", cwd=self.folder).stdout
-        self.assertRegex(listed, r"(?m)^c .* INVALID +good$")
+        self.assertRegex(listed, r"(?m)^c .* INVALID +good\b")
 
     def test_whatever_made_it_fall_back_the_models_that_answered_are_known(self) -> None:
         gone = steps(Step([READ]), Step([LS]), Step(status=503, text="gone"))

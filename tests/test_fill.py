@@ -13,6 +13,7 @@ from tests.test_hooks import QUESTION, HookCase
 from session_cassettes import hooks
 from session_cassettes.cassette_store import CassetteError, parse_arm, parse_cassette, parse_claim, parse_state
 from session_cassettes.middleware import MISS
+from session_cassettes.suite import launching
 
 LIVE = '{"live": "terminal"}'
 LS, LOG = {"command": "ls"}, {"command": "git log -3"}
@@ -230,7 +231,7 @@ class Kinds(FillCase):
 
     def test_a_childs_environment_has_no_arm_but_its_own(self) -> None:
         inherited = dict.fromkeys((*hooks.ARM_VARIABLES.values(), hooks.PING_VARIABLE), "x")
-        self.assertFalse(set(inherited) & set(hooks.child_environment(inherited)))
+        self.assertFalse(set(inherited) & set(launching.child_environment(inherited)))
 
 
 class Racing(FillCase):

@@ -10,8 +10,6 @@ from tests.support import load_plugin
 
 load_plugin()
 from session_cassettes.cassette_store import (  # noqa: E402
-    CALL_LIMIT,
-    TURN_LIMIT,
     Call,
     Cassette,
     CassetteError,
@@ -22,6 +20,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     parse_cassette,
 )
 from session_cassettes.cli import BEYOND  # noqa: E402
+from session_cassettes.middleware import CALL_LIMIT, TURN_LIMIT  # noqa: E402
 from session_cassettes.snapshot import SNAPSHOT_LIMIT  # noqa: E402
 from session_cassettes.suite.fill import fill, refuse_loss, refuse_other_hermes, several  # noqa: E402
 

@@ -7,6 +7,7 @@ import unittest
 from tests.lanes.case import lane_suite
 from tests.lanes.gateway_case import LANE
 from tests.lanes.gateway_door import GatewayDoor
+from tests.lanes.gateway_fills import GatewayFills
 from tests.lanes.gateway_points import GatewayPoints
 from tests.lanes.gateway_runs import GatewayRuns
 from tests.lanes.trust_faults import Children, FaultsAtEveryStep, FaultsOfTheWorld, LyingHermes
@@ -20,5 +21,5 @@ def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: 
         suite.addTests(loader.loadTestsFromTestCase(case))
     suite.addTest(lane_suite(loader, ReplayFromOutside))
     suite.addTests(lane_suite(loader, GatewayHost, only="0.19.0"))  # its TUI gateway
-    suite.addTests(lane_suite(loader, GatewayDoor, GatewayRuns, GatewayPoints, only=LANE))
+    suite.addTests(lane_suite(loader, GatewayDoor, GatewayRuns, GatewayFills, GatewayPoints, only=LANE))
     return suite

@@ -2,7 +2,8 @@
 
 It loads the plugin of its home, takes one turn, lets the model ask for a
 recorded read and for a write, prints the answer and the session's id.  A tool
-that really runs leaves a file in the folder that TRUST_LIVE names.
+that really runs leaves a file in the folder that TRUST_LIVE names.  TRUST_VERSION
+is the Hermes that it says it is, TRUST_COMMAND a command that the model runs too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import ModuleType
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
@@ -23,6 +25,8 @@ from tests.support import FakeHost  # noqa: E402
 
 def load(home: Path) -> FakeHost:
     """Load the home's plugin into a fake host whose tools leave a trace."""
+    if version := os.environ.get("TRUST_VERSION"):
+        setattr(sys.modules.setdefault("hermes_cli", ModuleType("hermes_cli")), "__version__", version)
     folder = home / "plugins" / "session-cassettes"
     spec = importlib.util.spec_from_file_location(
         "hermes_plugin_cassettes", folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -38,7 +42,7 @@ def load(home: Path) -> FakeHost:
         (Path(os.environ["TRUST_LIVE"]) / f"{tool}-{os.getpid()}-{time.monotonic_ns()}").touch()
         return f"live {tool}"
 
-    host.tools = {tool: (lambda _, tool=tool: live(tool)) for tool in ("read_file", "write_file")}
+    host.tools = {tool: (lambda _, tool=tool: live(tool)) for tool in ("read_file", "write_file", "terminal")}
     return host
 
 
@@ -56,6 +60,8 @@ def turn(host: FakeHost, query: str) -> tuple[str, list[object]]:
     started = host.start_turn(query)
     vanish("turn")
     returned = [host.call(started, "read_file", {"path": "a.txt"}), host.call(started, "read_file", {"path": "a.txt"})]
+    if command := os.environ.get("TRUST_COMMAND"):
+        returned.append(host.call(started, "terminal", {"command": command}))
     host.end_turn(started, os.environ.get("TRUST_ANSWER", "the port is 8080"))
     vanish("end")
     return started.session_id, returned

@@ -55,7 +55,7 @@ class _Seen(NamedTuple):
 
 
 def disagrees(calls: Iterable[Call], path: str, text: str, workspace: Workspace, size: int | None = None) -> int | None:
-    """Return the first line of a text that a call of a turn showed otherwise; 0 where only the size does; None if none.
+    """Return a line of a text that a call of a turn showed otherwise; 0 where only the size was; None if none was.
 
     :param path: the file, in any spelling that leads to it.
     :param text: the file's text at the end, not redacted.
@@ -108,7 +108,7 @@ class Shown:
         return told >= set(range(1, len(lines) + (lines[-1] != "")))
 
     def disagrees(self, path: str, text: str, size: int | None = None) -> int | None:
-        """Return the first line that was shown otherwise; 0 where only the size was, or the file was written; or None."""
+        """Return a line that was shown otherwise; 0 where only the size was, or the file was written; or None."""
         key = self._workspace.fold(self._workspace.relative(path) or "")
         if key in self.written:
             return 0
@@ -116,9 +116,9 @@ class Shown:
         if not found:
             return None
         lines = text.removeprefix("\ufeff").split("\n")
-        wrong = [number for seen in found for number in _wrong_lines(seen, lines)]
-        if wrong:
-            return min(wrong)
+        wrong = next((number for seen in found for number in _wrong_lines(seen, lines)), None)
+        if wrong is not None:
+            return wrong
         told = (seen.size for seen in found if seen.size is not None)
         return 0 if size is not None and any(one != size for one in told) else None
 

@@ -162,7 +162,7 @@ class Agrees(unittest.TestCase):
 
 
 class Disagrees(unittest.TestCase):
-    def test_the_first_line_that_was_shown_otherwise(self) -> None:
+    def test_a_line_that_was_shown_otherwise(self) -> None:
         for call, text, number in (
             (read("1|1.4.2\n2|"), "1.5.0\n", 1),
             (read("1|a\n2|b\n3|c"), "a\nb\nd\n", 3),

@@ -19,7 +19,7 @@ from tests.support import REPO, FakeHost
 from . import material, suites, world
 from .measure import Curve, Goal, Maker, Row, curve, interleaved, row
 
-from session_cassettes.cassette_store import Cassette, Store
+from session_cassettes.cassette_store import NAMES_LIMIT, Cassette, Name, Store
 from session_cassettes.hooks import make_cassette
 from session_cassettes.middleware import Bindings, Recording, Replay
 from session_cassettes.snapshot import Workspace
@@ -365,6 +365,33 @@ def loading(count: int) -> Found:
         )
 
 
+def loading_whole(count: int) -> Found:
+    """Cassettes of a whole folder: 24 MB in files of 4 KB and of 16 KB, and as many names as are kept at most."""
+    with scratch() as folder:
+        store = Store(folder)
+        store.prepare()
+        named = {"src": Name("folder", 0, 1.7e9)}
+        named |= {f"src/{at % 97}_{at}.py": Name("file", 4_000 + at, 1.7e9 + at / 7) for at in range(NAMES_LIMIT - 1)}
+        for title, each, names in (
+            ("24 MB in 6,144 files", 4_096, None),
+            ("24 MB in 1,536 files", 16_384, None),
+            ("24 MB in 1,536 files, 20,000 names", 16_384, named),
+            ("20,000 names alone", 0, named),
+        ):
+            kept = material.snapshot(24, each) if each else material.snapshot(0)
+            made = material.cassette("whole", material.calls(20), kept._replace(names=names, whole=True))
+            store.save(made, overwrite=True)
+            del kept, made
+            pairs = interleaved(
+                lambda: lambda: store.read("whole"), lambda: lambda: json.loads(store.path("whole").read_bytes()), count
+            )
+            yield row(f"--whole: load, {title}", "json.loads of the file", pairs, "ms", "cpu", Goal("times", 1.5))
+            pairs = interleaved(
+                lambda: lambda: store.summary("whole"), lambda: lambda: store.path("whole").read_bytes(), count
+            )
+            yield row(f"--whole: its row of list, {title}", "reading the file", pairs, "ms", "wall", Goal("most", 50))
+
+
 def listing(count: int, number: int = 200) -> Found:
     """What `list` reads of 200 cassettes of 1 MB, within one process."""
     with scratch() as folder:
@@ -451,6 +478,7 @@ GROUPS: dict[str, Callable[[int], Found]] = {
     "record": recording,
     "hit": exact_hit,
     "load": loading,
+    "whole-load": loading_whole,
     "list": listing,
     "check": checking,
     "memory": memory,

@@ -23,10 +23,13 @@ from tests.lanes.differential import hermes_version, prepare  # noqa: E402
 
 sys.path.remove(str(ROOT))  # Hermes has a `cli` and a `hooks` of its own
 
-from session_cassettes.cassette_store import Call, Recorder  # noqa: E402
+from session_cassettes.cassette_store import Call, Recorder, Snapshot  # noqa: E402
 from session_cassettes.middleware import Bindings  # noqa: E402
-from session_cassettes.snapshot import Workspace, hermes_redactor, take_snapshot  # noqa: E402
+from session_cassettes.snapshot import Extent, Workspace, hermes_redactor, take_snapshot  # noqa: E402
+from session_cassettes.suite.agreement import Shown  # noqa: E402
 from session_cassettes.suite.masks import note_masks, read_masks  # noqa: E402
+from session_cassettes.suite.names import list_names  # noqa: E402
+from session_cassettes.suite.terminal import Terminal  # noqa: E402
 from session_cassettes.synth_search import Synthesizer  # noqa: E402
 
 Found = Iterator["Row | Curve"]
@@ -135,6 +138,66 @@ def checks(count: int, workspace: Path) -> Found:
     yield from world.beside_redaction(count, workspace, redact, hermes_version())
 
 
+# --- the whole folder ---------------------------------------------------------------------
+
+
+def wholes(count: int, workspace: Path) -> Found:
+    """The whole folder of 8 MB kept, its names alone, and what a replay of such a cassette costs."""
+    redact = hermes_redactor()
+    if redact is None:
+        raise RuntimeError("this Hermes has no redaction")
+    place = Workspace.here(str(workspace))
+    names = [str(path.relative_to(workspace)) for path in sorted(workspace.rglob("*.py"))]
+    shown: list[Call] = []
+
+    def taking(whole: bool, number: int) -> Maker:
+        extent = Extent(whole, True, list_names, Shown(shown, place))
+
+        def run() -> None:
+            taken = take_snapshot(
+                shown, place, redact=redact, deadline=time.monotonic() + 600, note_masks=note_masks, extent=extent
+            )
+            _whole(taken, number)
+            if taken.names is None or len(taken.names) < len(names):
+                raise RuntimeError("there are no names")
+
+        return lambda: run
+
+    def reading() -> None:
+        for name in names:
+            redact((workspace / name).read_bytes().decode("utf-8"), False)
+
+    def walking() -> None:
+        for folder, _, files in os.walk(workspace):
+            for name in files:
+                os.lstat(os.path.join(folder, name))
+
+    title = "--whole: snapshot and names of 2,048 files, 8 MB"
+    pairs = interleaved(taking(True, len(names)), lambda: reading, count)
+    yield row(title, "reading and Hermes's redaction of the same", pairs, "ms", "cpu", Goal("times", 1.2))
+    pairs = interleaved(taking(False, 0), lambda: walking, count)
+    yield row("names of 2,048 files", "os.walk and a status of each", pairs, "ms", "cpu")
+    yield from _whole_answers(count, workspace)
+
+
+def _whole_answers(count: int, workspace: Path) -> Found:
+    live = Live()
+    importlib.import_module("tools.terminal_tool")
+
+    search, path = SEARCHES["literal"], next(iter(material.files(0.01)))
+    searching = interleaved(
+        lambda: lambda made=synthesizer(workspace): made.answer("search_files", search),
+        lambda: lambda: live("search_files", search),
+        count,
+    )
+    yield row("--whole: first search, 8 MB", "the live search_files", searching, "ms", "wall")
+    command, made = {"command": f"cat {path}"}, synthesizer(workspace)
+    answer = Terminal(made.source, ())
+    answer(command, "")  # makes the index
+    printing = interleaved(lambda: lambda: answer(command, ""), lambda: lambda: live("terminal", command), count)
+    yield row("--whole: a terminal read", "the live terminal", printing, "ms", "wall", Goal("times", 0.5))
+
+
 # --- synthesized answers ------------------------------------------------------------------
 
 
@@ -156,7 +219,8 @@ class Live:
 def synthesizer(workspace: Path, megabytes: float = 8) -> Synthesizer:
     """What answers from a snapshot of the first files."""
     place = Workspace.here(str(workspace))
-    kept = material.snapshot(megabytes)
+    files = material.snapshot(megabytes).files  # a recording notes that nothing is masked in them
+    kept = Snapshot({path: file._replace(masks=()) for path, file in files.items()})
     return Synthesizer(
         kept, place, Recorder(hermes_version(), sys.platform, "rg", False, place.fold_case), None, read_masks
     )
@@ -235,6 +299,7 @@ GROUPS: dict[str, Callable[[int, Path], Found]] = {
     "pass": pass_through,
     "snapshot": snapshots,
     "search": searches,
+    "whole": wholes,
     "check": checks,
 }
 

@@ -83,8 +83,9 @@ def result(number: int, size: int) -> str:
     return f'{head}{json.dumps(page)}, "total_lines": 100}}'
 
 
-def snapshot(megabytes: float) -> Snapshot:
-    kept = {path: SnapshotFile(text, len(text), 1.7e9 + n) for n, (path, text) in enumerate(files(megabytes).items())}
+def snapshot(megabytes: float, each: int = 4096) -> Snapshot:
+    texts = files(megabytes, each)
+    kept = {path: SnapshotFile(text, len(text), 1.7e9 + n) for n, (path, text) in enumerate(texts.items())}
     return Snapshot(kept)
 
 

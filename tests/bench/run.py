@@ -28,7 +28,7 @@ from tests.bench.measure import Curve, Row, curves, table  # noqa: E402
 from tests.lanes.venvs import LANES, lane_python, scratch  # noqa: E402
 
 #: Groups that run inside a lane's Python, see `lane.py`.
-IN_LANE = ("pass", "snapshot", "search", "check")
+IN_LANE = ("pass", "snapshot", "search", "whole", "check")
 GROUPS = tuple(dict.fromkeys([*core.GROUPS, *IN_LANE, *commands.GROUPS]))
 
 

@@ -42,7 +42,7 @@ class Commands:
 
     def run(self, *words: str) -> str:
         """Run one command to its end.  :raises RuntimeError: if it fails."""
-        done = run_hermes(self.version, self.home, *words, cwd=self.shop, environment=AS_USUAL)
+        done = run_hermes(self.version, self.home, *words, cwd=self.shop, environment=AS_USUAL, patience=3_600)
         if done.returncode:
             raise RuntimeError(f"hermes {' '.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -154,7 +154,7 @@ def suites(count: int, version: str) -> Found:
         for free in (False, True):
             reference = "24 hermes chat -Q, 2 at a time" + ("" if free else ", as they overlap in a suite")
             pairs = interleaved(
-                made.timed(*suite), lambda free=free: lambda: overlap.all(chats * 12, free), max(1, count // 5)
+                made.timed(*suite), lambda free=free: lambda: overlap.all(chats * 12, free), max(1, count // 8)
             )
             goals = () if free else (Goal("times", 1.1),)
             yield row("a suite run of 24, --jobs 2", reference, pairs, "s", "wall", *goals)

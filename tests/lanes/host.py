@@ -186,6 +186,7 @@ def run_hermes(
     cwd: Path,
     environment: Mapping[str, str] | None = None,
     as_module: bool = False,
+    patience: float = PATIENCE,
 ) -> subprocess.CompletedProcess[str]:
     """Run the real `hermes` command of a lane, as a person would, without a terminal.
 
@@ -194,9 +195,10 @@ def run_hermes(
     such a command is given once more, and says so.
 
     :param as_module: run `python -m hermes_cli.main`, with no `hermes` on PATH.
+    :param patience: seconds after which it counts as hung.
     """
     for _ in range(3):
-        done = _run_once(version, home, *args, cwd=cwd, environment=environment, as_module=as_module)
+        done = _run_once(version, home, *args, cwd=cwd, environment=environment, as_module=as_module, patience=patience)
         if not re.search(_CRASHED, done.stdout + done.stderr):
             break
         print(f"lane {version}: a session crashed at its end, {' '.join(args[:3])} is run again", file=sys.stderr)
@@ -208,7 +210,13 @@ _CRASHED = r"exited with status -11\b"
 
 
 def _run_once(
-    version: str, home: Home, *args: str, cwd: Path, environment: Mapping[str, str] | None, as_module: bool
+    version: str,
+    home: Home,
+    *args: str,
+    cwd: Path,
+    environment: Mapping[str, str] | None,
+    as_module: bool,
+    patience: float,
 ) -> subprocess.CompletedProcess[str]:
     hermes = lane_hermes(version)
     env = {**scratch.clean_environment(home.path), **(environment or {})}
@@ -230,7 +238,7 @@ def _run_once(
         start_new_session=True,
     ) as child:
         try:
-            out, err = child.communicate(timeout=PATIENCE)
+            out, err = child.communicate(timeout=patience)
         except BaseException:
             kill_with_children(child)
             raise

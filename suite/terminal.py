@@ -41,6 +41,8 @@ _SHARED_PATTERN = r"\^?(?:[\w \-/,:;=@#%&!'\"`~<>]|\.\*?|(?<=[^|])\|(?=[^|]))+\$
 _STRAY, _OF_NOTHING = r"(?s)\\(?![\\.*\[^$+?(){}|bB<>wWsS`']).", r"(?:^|[(|])[*+?{]"
 #: Letters that only grep takes for an `i`, case ignored.
 _FOLDED = "[\u0130\u0131]"
+#: Folders that are ignored wherever they are, if at all.
+_EVERYWHERE = frozenset({"__pycache__", "node_modules"})
 #: Characters beyond which Hermes cuts an output and says where it keeps all of it.
 _OUTPUT_LIMIT = 50_000
 #: Output that Hermes takes for something else: terminal codes, its own marks, a failed sudo.
@@ -483,6 +485,8 @@ class Terminal:
             head = path if not path or path.endswith("/") else path + "/"
             start = len(key) + 1 if key else 0
             found += [(head + one[start:], one) for one in self._all_below(path, key, hidden=not rg)]
+        if rg and not found and not request.paths:
+            raise Miss("ripgrep remarks on it where it has searched nothing")
         return found, many
 
     # Folders: nothing is told of one of which not every name is known.
@@ -496,6 +500,8 @@ class Terminal:
         top = (self._source.snapshot.names or {}).get(key)
         if top is not None and top.ignored and not hidden:
             raise Miss(f"{path}: which ignore rules hold below an ignored folder is not known")
+        if key and not hidden and self._loses_rules(key):
+            raise Miss(f"{path or '.'}: ripgrep before 15 misreads rules with a slash from above where it begins")
         wanted = []
         for name, one in self._named_below(path, key, hidden).items():
             if one.kind == "file" and name in self._source.snapshot.files:
@@ -503,6 +509,13 @@ class Terminal:
             elif one.kind == "file" and (hidden or one.size and not self._leaves(name)):
                 raise Miss(f"{path or '.'}: the recording does not hold the text of {name}")
         return wanted
+
+    def _loses_rules(self, key: str) -> bool:
+        """Say whether an ignore rule for something below a folder may not hold in a search that begins there."""
+        if (self._source.recorder.rg_major or 0) >= 15:
+            return False
+        below = ((name, one) for name, one in (self._source.snapshot.names or {}).items() if name.startswith(f"{key}/"))
+        return any(one.ignored and _EVERYWHERE.isdisjoint(name.split("/")) for name, one in below)
 
     def _leaves(self, name: str) -> bool:
         """Say whether ripgrep passes over a file, whatever is sought."""

@@ -300,6 +300,14 @@ class Folders(TerminalCase):
         self.prints(terminal, (("find docs -name l", "docs/l"), ("ls docs", "l")))
         self.prints(terminal, (("grep -r import docs", ""), ("rg import docs", "")), code=1)
 
+    def test_where_ripgrep_begins_below_an_ignore_rule_or_searches_nothing_is_a_miss(self) -> None:
+        files = {"docs/a.md": "hit\n", "docs/b.md": "hit\n", "none/.keep": "hit\n", "src/c.py": "hit\n"}
+        terminal = Terminal(source(files, {**everything(files), "docs/b.md": FILE._replace(ignored=True)}), ())
+        self.misses(terminal, "rg hit docs", "rg hit src ./docs", "cd docs && rg hit", reason="where it begins")
+        self.misses(terminal, "cd none && rg hit", reason="searched nothing")
+        self.prints(terminal, (("rg hit", "docs/a.md:hit\nsrc/c.py:hit"), ("rg hit src", "src/c.py:hit")))
+        self.prints(terminal, (("rg hit none", ""),), code=1)
+
     def test_names_are_sorted_only_where_every_locale_agrees(self) -> None:
         for names, agree in (
             (("a", "b", "c1", "c2", "ca"), True),

@@ -13,6 +13,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
     Call,
     Cassette,
     CassetteError,
+    Name,
     Recorder,
     Snapshot,
     SnapshotFile,
@@ -21,7 +22,7 @@ from session_cassettes.cassette_store import (  # noqa: E402
 )
 from session_cassettes.cli import BEYOND  # noqa: E402
 from session_cassettes.middleware import CALL_LIMIT, TURN_LIMIT  # noqa: E402
-from session_cassettes.snapshot import SNAPSHOT_LIMIT  # noqa: E402
+from session_cassettes.snapshot import SNAPSHOT_LIMIT, WHOLE_LIMIT  # noqa: E402
 from session_cassettes.suite.fill import fill, refuse_loss, refuse_other_hermes, several  # noqa: E402
 
 AT = "2026-12-01T10:00:00+00:00"
@@ -121,6 +122,13 @@ class Limits(unittest.TestCase):
         self.assertEqual(filled.files, ("b.py",))
         self.assertIn(f"fill of {AT}: a.py: not in the snapshot, since 8 MB are the most", filled.cassette.warnings)
 
+    def test_a_tape_of_the_whole_folder_has_its_own_limit(self) -> None:
+        half = SnapshotFile("x" * (WHOLE_LIMIT - 10), WHOLE_LIMIT - 10)
+        turn = live(READ._replace(args={"path": "b"}), snapshot=files(a_py="y" * 11, b_py="z" * 10))
+        filled = fill(tape(snapshot=Snapshot({"half": half}, whole=True)), turn, AT)
+        self.assertEqual((filled.files, filled.cassette.snapshot.whole), (("b.py",), True))
+        self.assertIn(f"fill of {AT}: a.py: not in the snapshot, since 24 MB are the most", filled.cassette.warnings)
+
 
 class OtherWorlds(unittest.TestCase):
     def test_a_file_that_the_tape_knows_of_stays_as_it_was(self) -> None:
@@ -143,6 +151,29 @@ class OtherWorlds(unittest.TestCase):
                 self.assertEqual(filled.files, (path,) if added else ())
                 for old in known.files:
                     self.assertEqual(filled.cassette.snapshot.files[old], AUTH)
+
+    def test_a_file_that_was_not_there_or_of_another_size_is_not_added_to_a_tape_that_knows_its_names(self) -> None:
+        names = {
+            "auth.py": Name("file", 17),
+            "log.py": Name("file", 4),
+            "other.py": Name("file", 9),
+            "lib": Name("folder"),
+            "far": Name("folder", inside=3),
+        }
+        for path, added in (
+            ("log.py", True),
+            ("far/a.py", True),  # below a folder whose names are not known
+            ("other.py", False),
+            ("lib", False),
+            ("lib/a.py", False),
+            ("new.py", False),
+        ):
+            with self.subTest(path=path):
+                turn = live(READ._replace(args={"path": path}), snapshot=Snapshot({path: SnapshotFile("LOG\n", 4)}))
+                filled = fill(tape(snapshot=Snapshot({"auth.py": AUTH}, names=names)), turn, AT)
+                self.assertEqual(filled.files, (path,) if added else ())
+                self.assertEqual("was not there, or not as it is" in " ".join(filled.warnings), not added)
+                self.assertEqual(filled.cassette.snapshot.names, names)
 
     def test_names_are_one_where_case_carries_no_meaning(self) -> None:
         turn = live(snapshot=Snapshot({"AUTH.py": SnapshotFile("new\n", 4)}))

@@ -776,7 +776,7 @@ def _new_arm(
         overwrite=kind == "fill" or kind == "record" and options.cassette_overwrite,
         rg_major=ripgrep_major(),
         whole=kind == "record" and options.cassette_whole,
-        names=kind != "record" or options.cassette_keep_names,
+        names=kind == "run" or kind == "record" and options.cassette_keep_names,
     )
 
 

@@ -1051,12 +1051,13 @@ class Replay:
     def known(self, tool: Any, args: Any) -> Any:
         """Return what a replay would answer, logging nothing; None for a miss.
 
-        None also where it would go on in another folder: only a shell that runs can do that.
+        None also for a search in which a file without a known text might be found, and
+        where it would go on in another folder: only a shell that runs can do that.
         """
         tool, args = unwrapped(tool, args)
         noted, result = self._look_up(str(tool), args, None)
         moved, self._folder = self._folder, ""
-        return None if moved or noted.how == "miss" else result
+        return None if moved or noted.how == "miss" or noted.known < noted.files else result
 
     def note_live_call(self) -> None:
         """Note that a tool ran live in the turn before it was bound; the run is INVALID."""

@@ -202,14 +202,13 @@ def _add_files(tape: Cassette, live: Cassette) -> tuple[Snapshot, list[str], lis
     fold = Workspace(tape.cwd, fold_case=tape.recorder.fold_case).fold
     known = _Known(old, fold)
     files: dict[str, SnapshotFile] = dict(old.files)
-    most = WHOLE_LIMIT if old.whole else SNAPSHOT_LIMIT
-    room = most - sum(text_bytes(file.text) for file in old.files.values())
+    room = (WHOLE_LIMIT if old.whole else SNAPSHOT_LIMIT) - sum(text_bytes(file.text) for file in old.files.values())
     added, large, odd = [], [], []
     for path, file in new.files.items():
         size = text_bytes(file.text)
         if known.at(path):
             continue
-        if known.contradicts(path):
+        if known.contradicts(path, file.size):
             odd.append(path)
         elif size > room:
             large.append(path)
@@ -218,8 +217,8 @@ def _add_files(tape: Cassette, live: Cassette) -> tuple[Snapshot, list[str], lis
             added.append(path)
             room -= size
     reasons = {
-        f"not in the snapshot, since {most // 2**20} MB are the most": large,
-        "not in the snapshot, since they were not there when the cassette was recorded": odd,
+        f"not in the snapshot, since {'24' if old.whole else '8'} MB are the most": large,
+        "not in the snapshot, since it was not there, or not as it is, when the cassette was recorded": odd,
     }
     links = {name: target for name, target in new.links.items() if not known.at(name) and not known.contradicts(name)}
     absent = {path: why for path, why in new.skipped_paths.items() if not known.at(path)}
@@ -241,19 +240,22 @@ class _Known:
         self._here = {*map(fold, snapshot.files), *map(fold, snapshot.skipped_paths), *map(fold, snapshot.links)}
         self._ends = {*map(fold, snapshot.files), *map(fold, snapshot.links)}  # nothing lies below them
         self._folders = {path[:at] for path in self._ends for at, char in enumerate(path) if char == "/"}
-        self._names = None if snapshot.names is None else set(map(fold, snapshot.names))
+        self._names = None if snapshot.names is None else {fold(path): one for path, one in snapshot.names.items()}
 
     def at(self, path: str) -> bool:
         """Whether it has a file or a link of this name, or tells why it has none."""
         return self._fold(path) in self._here
 
-    def contradicts(self, path: str) -> bool:
-        """Whether there was no such file, as far as it knows."""
+    def contradicts(self, path: str, size: int | None = None) -> bool:
+        """Whether there was no such file, or one of another size, as far as it knows."""
         folded = self._fold(path)
         above = {folded[:at] for at, char in enumerate(folded) if char == "/"}
-        return (
-            folded in self._folders or bool(above & self._ends) or self._names is not None and folded not in self._names
-        )
+        if folded in self._folders or above & self._ends:
+            return True
+        if self._names is None or any(name in self._names and self._names[name].inside is not None for name in above):
+            return False
+        found = self._names.get(folded)
+        return found is None or size is not None and (found.kind, found.size) != ("file", size)
 
 
 # --- what is to be warned of ---------------------------------------------------------

@@ -217,7 +217,7 @@ def _report(name: str, filled: Filled, live: Cassette, why: str, options: argpar
     yield textwrap.indent("\n".join(shown_lines(live.answer)), "  ")
     if not why:
         yield "next:"
-        yield "  " + quote(["hermes", "cassette", "run", name, *_words(options)])
+        yield "  " + shown(quote(["hermes", "cassette", "run", name, *_words(options)]))
 
 
 def _words(options: argparse.Namespace) -> list[str]:

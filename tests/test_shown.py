@@ -128,6 +128,8 @@ class Commands(CliCase):
             (("rm", NASTY), ()),
             (("rm", "shop"), ()),
             (("record", NASTY), ()),
+            (("fill", NASTY), ()),
+            (("fill", "shop"), ()),
             (("run", NASTY), ()),
             (("run", "shop", "--in", f"/nowhere{NASTY}"), ()),
             (("run", "shop", "--timeout", NASTY), ()),

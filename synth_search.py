@@ -1428,7 +1428,7 @@ class _Index:
         if snapshot.names is not None:
             named = {path: name for path, name in snapshot.names.items() if name.kind == "folder"}
             self.folders = {"", *named}
-            self._buried |= {path for path, name in named.items() if name.ignored}
+            self._buried = frozenset(path for path, name in named.items() if name.ignored)
             self._times = {path: name.mtime for path, name in named.items()}
         self._folded = {key.casefold(): key for key in (*self.folders, *self._by_path)}
         #: maps a path (and whether its BOM stays) to its lines

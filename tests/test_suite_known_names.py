@@ -245,6 +245,19 @@ class Listings(NamesCase):
     def test_nothing_is_listed_of_an_empty_folder(self) -> None:
         self.assertEqual(self.listed("*", path="empty"), [])
 
+    def test_whether_a_folder_is_ignored_is_known_and_not_guessed(self) -> None:
+        """With `*.log` ignored, a folder of logs alone is none that is passed over as such."""
+        names = {
+            "gen": FOLDER,
+            "gen/a.log": Name("file", 9, 5.0, ignored=True),
+            "out": Name("folder", 0, 5.0, ignored=True),
+            "out/o.md": Name("file", 9, 5.0, ignored=True),
+        }
+        made = synthesizer(names=names, texts={})
+        listed = self.search(made, "*.log", target="files")
+        self.assertIn("gen/a.log", json.dumps(listed))  # the glob beats the rule for it, and no rule is for its folder
+        self.assertNotIn("out/o.md", json.dumps(self.search(made, "*.md", target="files")))
+
 
 class Searches(NamesCase):
     def part(self, made: Synthesizer, pattern: str, **args: Any) -> tuple[int, int]:

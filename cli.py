@@ -299,7 +299,8 @@ def _saved_report(name: str, cassette: Cassette) -> str:
     calls, files = len(cassette.calls), len(cassette.snapshot.files)
     lines = [
         f"recorded {name} with {shown(cassette.model, CELL) or 'the default model'}",
-        f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}, {told_extent(cassette)}",
+        f"kept {calls} call{'s' * (calls != 1)}, {files} snapshot file{'s' * (files != 1)}",
+        f"keeps {told_extent(cassette)}",
         *(f"warning: {shown(warning)}" for warning in cassette.warnings),
         "answer:",
         textwrap.indent("\n".join(shown_lines(cassette.answer)), "  "),

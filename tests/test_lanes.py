@@ -307,7 +307,7 @@ class ReplayingInHermes(TurnsCase):
         return [str(message["content"]) for message in messages if message.get("role") == "tool"]
 
     def test_misses_bring_the_model_no_advice_that_the_recording_did_not_have(self) -> None:
-        folder = self.workspace({"a.txt": "x\n"})
+        folder = self.workspace({f"{n}.txt": "x\n" for n in range(4)})  # known by their names, not their texts
         self.script(Step(text="fine"))
         self.record("advice", "look around", folder)
         misses = [Step([ToolCall("terminal", {"command": f"netstat -{n}"})]) for n in range(4)]

@@ -11,13 +11,14 @@ from tests.lanes.gateway_fills import GatewayFills
 from tests.lanes.gateway_points import GatewayPoints
 from tests.lanes.gateway_runs import GatewayRuns
 from tests.lanes.trust_faults import Children, FaultsAtEveryStep, FaultsOfTheWorld, LyingHermes
+from tests.lanes.trust_fills import FaultsOfFills
 from tests.lanes.trust_hosts import GatewayHost
 from tests.lanes.trust_real import ReplayFromOutside, TraceReading
 
 
 def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None) -> unittest.TestSuite:
     suite = unittest.TestSuite()
-    for case in (FaultsAtEveryStep, FaultsOfTheWorld, LyingHermes, Children, TraceReading):
+    for case in (FaultsAtEveryStep, FaultsOfFills, FaultsOfTheWorld, LyingHermes, Children, TraceReading):
         suite.addTests(loader.loadTestsFromTestCase(case))
     suite.addTest(lane_suite(loader, ReplayFromOutside))
     suite.addTests(lane_suite(loader, GatewayHost, only="0.19.0"))  # its TUI gateway

@@ -41,11 +41,13 @@ class TurnsCase(LaneCase):
     def store(self) -> Store:
         return Store(self.home.data)
 
-    def record(self, name: str, query: str, cwd: Path, temperament: str = "") -> tuple[TurnResult, Cassette]:
+    def record(
+        self, name: str, query: str, cwd: Path, temperament: str = "", names: bool = True
+    ) -> tuple[TurnResult, Cassette]:
         """Record a turn of a fresh session, armed as a slash command in another process arms it."""
         session = self.host.open(cwd, model=temperament)
         self.store.prepare()
-        hooks.arm_session(self.store, session, name)
+        hooks.arm_session(self.store, session, name, names=names)
         turn = self.host.turn(query, cwd, session)
         return turn, self.store.read(name)[0]
 

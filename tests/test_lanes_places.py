@@ -129,9 +129,10 @@ class TheSameCommand(TurnsCase):
         {"command": "git log --oneline -4"},
         {"command": "git log -5"},
         {"command": "ls -d ."},
-        {"command": "ls", "workdir": "server"},
         {"command": "cat app.py", "timeout": -1},
     )
+    #: Of these no call was recorded, but the files tell them.
+    TOLD: tuple[dict[str, Any], ...] = ({"command": "ls", "workdir": "server"},)
 
     def steps(self, calls: tuple[dict[str, Any], ...]) -> list[Any]:
         return [*(Step([ToolCall("terminal", args)]) for args in calls), Step(text="port 8080")]
@@ -145,7 +146,7 @@ class TheSameCommand(TurnsCase):
         self.script(*self.steps(self.RECORDED))
         _, kept = self.record("spelled", "look around", folder)
         self.assertEqual(len(kept.calls), len(self.RECORDED))
-        asked = (*self.SAME, *self.OTHERS)
+        asked = (*self.SAME, *self.TOLD, *self.OTHERS)
         self.script(*self.steps(asked))
         live = self.host.turn("look again", folder)
         self.script(*self.steps(asked))
@@ -154,8 +155,9 @@ class TheSameCommand(TurnsCase):
         recorded = {call.result for call in kept.calls}
         for args, how, ours, real in zip(asked, hows(ledger), turn.results, live.results):
             with self.subTest(args):
-                self.assertEqual(how, "hit" if args in self.SAME else "miss")
-                self.assertEqual(ours, real if how == "hit" else MISS)
+                wanted = "hit" if args in self.SAME else "synthesized" if args in self.TOLD else "miss"
+                self.assertEqual(how, wanted)
+                self.assertEqual(ours, MISS if how == "miss" else real)
                 self.assertEqual(real in recorded, how == "hit")
 
 
@@ -202,15 +204,17 @@ class PathsThatFail(TurnsCase):
 
     def test_the_recorded_failure_is_what_the_live_tool_says_of_another_page(self) -> None:
         folder = self.workspace({"app.py": "x\n", "server/a.py": "y\n"})
-        self.script(Step([ToolCall(*one) for one in self.RECORDED]), Step(text="nothing there"))
-        self.record("fails", "look", folder)
         steps = [Step([ToolCall(*one)]) for one in self.ASKED]
-        self.script(*steps, Step(text="nothing there"))
-        live = self.host.turn("look again", folder)
-        self.script(*steps, Step(text="nothing there"))
-        turn, ledger = self.replay("fails", folder)
-        self.assertEqual((turn.results, turn.ran), (live.results, []))
-        self.assertEqual(hows(ledger), ["hit"] * len(self.ASKED))
+        for name, names, how in (("fails", False, "hit"), ("known", True, "synthesized")):
+            with self.subTest(name):
+                self.script(Step([ToolCall(*one) for one in self.RECORDED]), Step(text="nothing there"))
+                self.record(name, f"look as {name}", folder, names=names)
+                self.script(*steps, Step(text="nothing there"))
+                live = self.host.turn("look again", folder)
+                self.script(*steps, Step(text="nothing there"))
+                turn, ledger = self.replay(name, folder)
+                self.assertEqual((turn.results, turn.ran), (live.results, []))
+                self.assertEqual(hows(ledger), [how] * len(self.ASKED))
 
 
 class LinksInTheWorkspace(TurnsCase):

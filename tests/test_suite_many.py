@@ -484,6 +484,13 @@ class Reports(SuiteCase):
 
 
 class Progress(SuiteCase):
+    def setUp(self) -> None:
+        super().setUp()
+        patched = mock.patch.dict(os.environ, {"TERM": "xterm"})
+        patched.start()
+        self.addCleanup(patched.stop)
+        os.environ.pop("CI", None)
+
     def test_a_terminal_sees_one_line_that_goes_at_the_end(self) -> None:
         self.keep("auth")
         _, _, err = self.run_command("run", "auth", "--repeat=2", terminal=True)

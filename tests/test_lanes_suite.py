@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -27,7 +28,7 @@ class SuitesInHermes(LaneCase):
     def setUp(self) -> None:
         super().setUp()
         self.work = self.workspace({"a.txt": "AUTH_PORT = 8080\n"})
-        self.asked = f"{self._testMethodName} in {self.version}"  # no other lane asks it
+        self.asked = f"{self._testMethodName} in {self.version} {os.getpid()}"  # nobody else asks it
         for name in ("first", "second"):
             self.store = keep_cassette(self.home, name, f"{name} of {self.asked}?", self.work, self.version)
         self.scripts = Scripts()
@@ -55,14 +56,21 @@ class SuitesInHermes(LaneCase):
         return process
 
     def no_session_is_left(self) -> None:
-        """None of this test's sessions runs on, and none waits."""
+        """None of this test's sessions runs on, and none waits; what a session forked may still be dying."""
+        until = time.monotonic() + 10
+        while (left := self.sessions()) and time.monotonic() < until:
+            time.sleep(0.1)
+        self.assertEqual((left, self.store.arm_path.exists()), ([], False))
+
+    def sessions(self) -> list[bytes]:
+        """The command lines of this test's sessions."""
         left = []
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
                 words = entry.read_bytes()
                 if b"--query=" in words and f"of {self.asked}?".encode() in words:
                     left.append(words)
-        self.assertEqual((left, self.store.arm_path.exists()), ([], False))
+        return left
 
     def test_cells_are_graded_alone_and_sessions_overlap(self) -> None:
         together = threading.Barrier(2)

@@ -17,6 +17,7 @@ from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from ..cassette_store import Ledger
 from ..hooks import hermes_config, hermes_home, lineage
+from .database import ask
 
 __all__ = ["context_hashes", "run_facts", "session_facts", "skill_hashes", "system_prompt_hash", "usage_of", "went_in"]
 
@@ -189,19 +190,17 @@ def session_facts(sessions: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 
 def _session_facts(path: Path, sessions: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    import sqlite3  # takes some milliseconds to load
-
-    address = f"{path.resolve().as_uri()}?mode=ro"
-    with contextlib.closing(sqlite3.connect(address, uri=True, timeout=_BUSY)) as database:
-        database.row_factory = sqlite3.Row
-
+    def read(database: Any) -> tuple[str, dict[str, Any]]:
         def row(session: str) -> Mapping[str, Any]:
-            found = database.execute("SELECT * FROM sessions WHERE id = ?", (session,)).fetchone()
-            return dict(found) if found else {}
+            found = database.execute("SELECT * FROM sessions WHERE id = ?", (session,))
+            values = found.fetchone()
+            return dict(zip((column[0] for column in found.description), values)) if values else {}
 
         rows = {session: row(session) for session in lineage(sessions, row)}
         first = rows[sessions[0]]
         return system_prompt_hash(_prompt(database, first), sessions[0]), usage_of(list(rows.values()))
+
+    return ask(path.resolve(), read, _BUSY)
 
 
 def _prompt(database: Any, row: Mapping[str, Any]) -> str:

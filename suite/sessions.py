@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sqlite3
-import sys
-import time
 from pathlib import Path
 from typing import Any, Callable, Mapping, NamedTuple, TypeVar
 
 from ..cassette_store import CassetteError, shown
 from ..middleware import RESULT_LIMIT
+from .database import ask
 
 __all__ = ["Database", "Message", "Session", "find_database"]
 
@@ -32,8 +30,8 @@ _NEEDED = {
 }
 #: Columns that newer versions have, and what stands for them where they are missing.
 _NEWER = {"display_kind": "NULL", "_compressed_summary": "0", "tool_call_uid": "NULL"}
-#: Seconds that a query may wait for a lock; tries at a database that changes meanwhile, and seconds between two.
-_PATIENCE, _TRIES, _PAUSE = 2.0, 20, 0.02
+#: Seconds that a query may wait for a lock.
+_PATIENCE = 2.0
 #: Bytes of a message that are read: a result that is longer is kept nowhere.
 _CONTENT = RESULT_LIMIT + 64 * 1024
 #: The same of arguments, and of a text that is only shown.
@@ -150,22 +148,10 @@ class Database:
         return self._ask(lambda reader: reader.schema())
 
     def _ask(self, question: Callable[[_Reader], _T]) -> _T:
-        """Open the database for one question, and ask again if it changed in a way that may have spoiled the answer."""
         try:
-            for number in range(_TRIES):
-                before, kind = _way(self.path)
-                try:
-                    answer = _answered(self.path, kind, question)
-                    if kind != _STILL or _way(self.path)[0] == before:
-                        return answer
-                except sqlite3.Error as error:
-                    spoiled = _way(self.path)[0] != before or "disk i/o" in str(error).lower()
-                    if number + 1 == _TRIES or not spoiled:
-                        raise
-                time.sleep(_PAUSE)
+            return ask(self.path, lambda connection: question(_Reader(connection)), _PATIENCE)
         except (sqlite3.Error, OSError) as error:
             raise CassetteError(f"Hermes's database {shown(self.path)} cannot be read: {shown(error, 200)}") from error
-        raise CassetteError(f"Hermes's database {shown(self.path)} changes all the time: try again")
 
 
 class _Reader:
@@ -280,53 +266,3 @@ def _calls(text: Any) -> tuple[Mapping[str, Any], ...] | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return tuple(one for one in found if isinstance(one, Mapping)) if isinstance(found, list) else None
-
-
-# --- how the file is opened -------------------------------------------------------
-
-#: How a database is opened: one that may be written meanwhile, and one that nobody writes ahead.
-_SHARED, _STILL = "mode=ro&readonly_shm=1", "mode=ro&immutable=1"
-
-
-def _answered(path: Path, kind: str, question: Callable[[_Reader], _T]) -> _T:
-    uri = f"{path.absolute().as_uri()}?{kind}"
-    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)) as connection:
-        connection.execute("BEGIN")  # all of the answer is of one moment
-        return question(_Reader(connection))
-
-
-def _way(path: Path) -> tuple[tuple[int, ...], str]:
-    """Say how to open a database so that nothing is written beside it, and by what a change of it is seen.
-
-    While Hermes writes ahead, its index (`-shm`) tells what is new, and is not
-    made where it is missing.  A database that could be written ahead, but is
-    not, is as it stands in its file, and has to be told so: opened in the usual
-    way, SQLite would make both files.  Then a change is looked for afterwards.
-    """
-    found = path.stat()
-    ahead = _size(f"{path}-wal")
-    mark = (found.st_size, found.st_mtime_ns, found.st_ino, ahead)
-    still = ahead <= 0 and _size(f"{path}-shm") < 0 and _may_be_written_ahead(path)
-    return mark, _STILL if still else _SHARED
-
-
-def _size(path: str) -> int:
-    """The size of a file; -1 for none."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return -1
-
-
-def _may_be_written_ahead(path: Path) -> bool:
-    """Whether a database's header says that it is written ahead (`journal_mode` is WAL).
-
-    To close a file gives up the locks that this process has on it; where
-    Hermes's own module may have some, it stays open until the process ends.
-    """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
-    try:
-        return os.read(descriptor, 20)[18:20] == b"\2\2"
-    finally:
-        if os.name == "nt" or "hermes_state" not in sys.modules:
-            os.close(descriptor)

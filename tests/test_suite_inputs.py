@@ -216,11 +216,23 @@ class Database(InputsCase):
             database.execute("BEGIN EXCLUSIVE")
             self.assertEqual(inputs.session_facts(["s1"]), ("", {}))
 
-    def test_nothing_is_written_to_the_database(self) -> None:
+    def test_nothing_is_written_to_the_database_nor_beside_it(self) -> None:
         self.keep({"id": "s1", "system_prompt": "one", "api_call_count": 1})
-        before = (self.home / "state.db").read_bytes()
-        inputs.session_facts(["s1"])
-        self.assertEqual((self.home / "state.db").read_bytes(), before)
+        path = self.home / "state.db"
+        for mode in ("delete", "wal"):
+            with self.subTest(mode):
+                with contextlib.closing(sqlite3.connect(path)) as database:
+                    database.execute(f"PRAGMA journal_mode = {mode}")
+                before = path.read_bytes()
+                self.assertEqual(inputs.session_facts(["s1"])[1], {"calls": 1})
+                self.assertEqual((path.read_bytes(), [one.name for one in self.home.iterdir()]), (before, ["state.db"]))
+
+    def test_what_hermes_wrote_ahead_is_read(self) -> None:
+        self.keep({"id": "s1", "system_prompt": "one", "api_call_count": 1})
+        with contextlib.closing(sqlite3.connect(self.home / "state.db", isolation_level=None)) as database:
+            database.execute("PRAGMA journal_mode = wal")
+            database.execute("UPDATE sessions SET api_call_count = 2")
+            self.assertEqual(inputs.session_facts(["s1"])[1], {"calls": 2})
 
     def test_a_run_file_has_the_three_and_leaves_out_what_is_not_known(self) -> None:
         ledger = Ledger("a", "t", ("s1",), "m", Facts("1", "f", 1, False))

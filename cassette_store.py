@@ -25,20 +25,8 @@ import time
 from collections import Counter
 from pathlib import Path
 from types import MappingProxyType
-from typing import (
-    IO,
-    Any,
-    Callable,
-    Iterable,
-    Iterator,
-    Literal,
-    Mapping,
-    NamedTuple,
-    Sequence,
-    TypeVar,
-    get_args,
-    get_origin,
-)
+from typing import IO, Any, Callable, Iterable, Iterator, Literal, Mapping, NamedTuple, Sequence, TypeVar
+from typing import get_args, get_origin
 
 _T = TypeVar("_T")
 
@@ -164,6 +152,8 @@ class Snapshot(NamedTuple):
     has no link in it.  `names` has every file and folder of the workspace, but
     for what is below a folder with `inside`; None when that is not known.
     `whole` says that the texts of the whole workspace were to be kept.
+    `untracked` has those files and links among the names that git does not
+    track; None where what it tracks is not known.
     """
 
     files: Mapping[str, SnapshotFile] = MappingProxyType({})
@@ -172,6 +162,7 @@ class Snapshot(NamedTuple):
     links: Mapping[str, str] = MappingProxyType({})
     names: Mapping[str, Name] | None = None
     whole: bool = False
+    untracked: Sequence[str] | None = None
 
 
 class Cassette(NamedTuple):
@@ -675,6 +666,7 @@ def _large_lines(cassette: Cassette) -> bytes:
     if cassette.snapshot.names is not None:
         snapshot["names"] = {path: _name_list(one) for path, one in cassette.snapshot.names.items()}
     snapshot |= {"whole": True} if cassette.snapshot.whole else {}
+    snapshot |= {} if (untracked := cassette.snapshot.untracked) is None else {"untracked": list(untracked)}
     return b"%s\n}\n" % _lines(cassette.name, calls=calls, snapshot=snapshot)
 
 
@@ -850,6 +842,7 @@ def _parse_snapshot(fields: Fields) -> Snapshot:
         {path: links.get(path, str) for path in links.value},
         _parse_names(snapshot) if "names" in snapshot.value else None,
         snapshot.get("whole", bool, False),
+        snapshot.texts("untracked") if "untracked" in snapshot.value else None,
     )
 
 
@@ -873,7 +866,7 @@ def _name_fault(names: Mapping[str, Name | None]) -> tuple[str | None, str] | No
     """The first path at which names are not such as a workspace has (None for all of them), and what is wrong there."""
     if len(names) > NAMES_LIMIT:
         return None, f"has {len(names):,} entries, over {NAMES_LIMIT:,}"
-    for path, name in names.items():
+    for path, name in () if _are_plain(names) else names.items():
         if name is None or (*map(type, name),) not in _NAME_SHAPES or name[0] not in _NAME_KINDS or name[1] < 0:
             return path, "should be a list of kind, size, time and marks"
         if name[5] is not None and (name[5] < 0 or name[0] != "folder"):
@@ -885,6 +878,17 @@ def _name_fault(names: Mapping[str, Name | None]) -> tuple[str | None, str] | No
         if "/" in path and (above is None or above.kind != "folder" or above.inside is not None):
             return path, "lies in no folder whose names are listed"
     return None
+
+
+def _are_plain(names: Mapping[str, Name | None]) -> bool:
+    """Whether nothing is wrong with any name by itself: all of them looked at together, column by column."""
+    if not names or None in names.values() or _climbs("/\n/".join(names)):
+        return False
+    columns = list(zip(*names.values()))  # type: ignore[arg-type]
+    if not {*zip(*(map(type, column) for column in columns))} <= _NAME_SHAPES:
+        return False
+    closed = [(kind, inside) for kind, inside in zip(columns[0], columns[5]) if inside is not None]
+    return {*columns[0]} <= _NAME_KINDS and min(columns[1]) >= 0 and all(k == "folder" and n >= 0 for k, n in closed)
 
 
 def _parse_masks(file: Fields, length: int) -> tuple[tuple[int, int, str], ...]:

@@ -1080,6 +1080,11 @@ NoteMasks = Callable[[str, str, Callable[[str], "str | None"]], "tuple[Mask, ...
 class Tree(Protocol):
     """Lists folders below one folder, and follows no link."""
 
+    root: str
+
+    def content(self, path: str, limit: int) -> bytes | None:
+        """What a file of git's or ripgrep's holds; None if it is larger, or cannot be read."""
+
     def scan(self, path: str, most: int) -> list[tuple[str, os.stat_result | None]]:
         """Up to so many names in a folder ("" is the root), each with its status, None where that cannot be had.
 
@@ -1094,6 +1099,7 @@ class Listed(NamedTuple):
     texts: Sequence[tuple[str, int]] = ()  #: files to keep beyond those that were named, the smallest first, and sizes
     ignored: int = 0  #: files that git's rules leave out of those
     fault: str = ""  #: why there are no names
+    untracked: Sequence[str] | None = None  #: as in a `Snapshot`
 
 
 #: Lists a workspace, given what a plain search and what git leaves out, whether texts are to be kept, and what says
@@ -1190,7 +1196,7 @@ def take_snapshot(
         thread.join(min(max(0.0, deadline - now()), threading.TIMEOUT_MAX))
     taken = gathered.close(SkipReason.LATE if redact else SkipReason.NO_REDACTION)
     if extent.names and taken.names is None:
-        extent.faults.append(gathered.fault)
+        extent.faults.append(gathered.listed.fault)
     return taken
 
 
@@ -1205,10 +1211,8 @@ class _Gathered:
         self._links: dict[str, str] = {}
         self._done: set[str] = set()
         self._wanted = list(names)
-        self._whole, self._ignored = whole, 0
-        self._names: Mapping[str, Name] | None = None
-        self._bytes = 0
-        self.fault = _NAMES_LATE  #: why no names are kept, if none are
+        self._whole, self._bytes = whole, 0
+        self.listed = Listed(None, fault=_NAMES_LATE)
 
     @property
     def closed(self) -> bool:
@@ -1227,7 +1231,7 @@ class _Gathered:
             known = {*self._wanted, *self._reasons}
             more = [path for path, _ in listed.texts if path not in known]
             if not self._closed:
-                self._names, self._ignored, self.fault = listed.names, listed.ignored, listed.fault
+                self.listed = listed
                 self._wanted += more
         return more
 
@@ -1265,8 +1269,9 @@ class _Gathered:
         # What lies outside has no place in a map of this folder.
         listed = [name for name in reasons if reasons[name] != SkipReason.OUTSIDE]
         named = {name: reasons[name] for name in listed[:_SKIPPED_PATHS_LIMIT]}
-        skipped = dict(Counter(reasons.values())) | ({SkipReason.IGNORED: self._ignored} if self._ignored else {})
-        return Snapshot(self._files, skipped, named, self._links, self._names, self._whole)
+        found = self.listed
+        skipped = dict(Counter(reasons.values())) | ({SkipReason.IGNORED: found.ignored} if found.ignored else {})
+        return Snapshot(self._files, skipped, named, self._links, found.names, self._whole, found.untracked)
 
 
 class Skip(Exception):
@@ -1313,7 +1318,7 @@ class _Reader:
         git_rules = IgnoreRules(lambda path: _git_text(folder, path), folder.has_git, _inside_git(folder.root))
         stop = lambda: self._gathered.closed or self._late()  # noqa: E731
         found = extent.walk(folder, rules, git_rules, extent.whole, stop)
-        more = self._gathered.list(found if extent.names else found._replace(names=None))
+        more = self._gathered.list(found if extent.names else found._replace(names=None, untracked=None))
         yield from more if self._redact else ()
 
     def _one(self, folder: Folder, rules: IgnoreRules, name: str) -> None:
@@ -1496,9 +1501,13 @@ class Folder:
 
     def text(self, path: str) -> str | None:
         """Return the text of an ignore file, None when there is none to read."""
+        data = self.content(path, _RULES_LIMIT)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def content(self, path: str, limit: int) -> bytes | None:
+        """Return what a file holds; see `Tree`."""
         try:
-            opened = self._by_path(path) if self._by_name else self._walk_to(path)
-            return self._content(opened, _RULES_LIMIT, _RULES_LIMIT)[0].decode("utf-8", "replace")
+            return self._content(self._by_path(path) if self._by_name else self._walk_to(path), limit, limit)[0]
         except (OSError, Skip):
             return None
 

@@ -1,7 +1,7 @@
 """The names of a workspace's files and folders, and which texts `--whole` keeps.
 
-Nothing is opened but folders, none that a link leads to, and no program is
-started.  A workspace of too many names has none: half a list would say of what
+Nothing is opened but folders, and git's index where `--whole` asks for it, none
+that a link leads to, and no program is started.  A workspace of too many names has none: half a list would say of what
 is missing that it is not there.
 """
 
@@ -16,6 +16,7 @@ from typing import Callable, Iterator, NamedTuple
 from ..cassette_store import NAMES_LIMIT, Name
 from ..snapshot import IgnoreRules, Listed, Tree, skip_reason
 from .known_names import ENDING_LENGTH, name_ending
+from .tracked import list_untracked
 
 __all__ = ["list_names"]
 
@@ -74,7 +75,8 @@ class _Walk:
         texts = tuple((path, size) for size, path in sorted(self._files))
         if len(names) > NAMES_LIMIT:
             return Listed(None, texts, self._left_out, _TOO_MANY)
-        return Listed(names, texts, self._left_out)
+        untracked = list_untracked(self._tree, names) if self._whole else None
+        return Listed(names, texts, self._left_out, untracked=untracked)
 
     def _add_ignored(self, folder: str, names: dict[str, Name]) -> None:
         """Add what is below an ignored folder, or close it where that is too much."""

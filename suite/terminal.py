@@ -547,7 +547,7 @@ class Terminal:
         if request.program == "find":
             return self._walked(request, here)
         if request.program == "git ls-files":
-            raise Miss("which files git tracks is not known")
+            return self._tracked(here)
         path = request.paths[0] if request.paths else ""
         key = self._key(path, here) if path else here
         if key in self._source.snapshot.files and not path.endswith("/"):
@@ -559,6 +559,23 @@ class Terminal:
             return _as_on_ntfs(inside)
         shown = [".", "..", *inside] if "a" in request.letters else [name for name in inside if name[0] != "."]
         return _sorted_by_locale(shown, self._source.recorder.locale)
+
+    def _tracked(self, here: str) -> list[str]:
+        """Return what `git ls-files` prints: the tracked files below a folder, in the order of their bytes."""
+        snapshot = self._source.snapshot
+        if snapshot.untracked is None or snapshot.names is None:
+            raise Miss("which files git tracks is not known")
+        if here:
+            self._open_folder(here, here)
+        untracked, start = {*snapshot.untracked}, len(here) + 1 if here else 0
+        found = [
+            name[start:]
+            for name, one in snapshot.names.items()
+            if one.kind in ("file", "link") and name not in untracked and (not here or name.startswith(f"{here}/"))
+        ]
+        if not all(re.fullmatch(r"[ !#-\[\]-~]*", name) for name in found):
+            raise Miss("git writes the names of these files in its own way")
+        return sorted(found)
 
     def _walked(self, request: _Request, here: str) -> list[str]:
         path = request.paths[0]

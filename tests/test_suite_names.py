@@ -118,7 +118,11 @@ class Names(TreeCase):
 
     def test_a_folder_that_cannot_be_listed_is_closed_wherever_it_is(self) -> None:
         class Tree:
+            root = "/nowhere"
             folders = {"": ["open", "skipped"], "skipped": ["deep"]}
+
+            def content(self, path: str, limit: int) -> bytes | None:
+                return None
 
             def scan(self, path: str, most: int) -> list[tuple[str, os.stat_result | None]]:
                 if path not in self.folders:

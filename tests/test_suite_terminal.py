@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import unittest
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 from tests.lanes.refused import REFUSED
 from tests.support import load_plugin, temp_folder, write_tree
@@ -34,11 +34,18 @@ FILES = {
 }
 
 
-def source(files: Mapping[str, str] = FILES, names: Mapping[str, Name] | None = None, **host: Any) -> Any:
+def source(
+    files: Mapping[str, str] = FILES,
+    names: Mapping[str, Name] | None = None,
+    untracked: Sequence[str] | None = None,
+    **host: Any,
+) -> Any:
     kept = {path: SnapshotFile(text, len(text.encode()), 1.0, False, ()) for path, text in files.items()}
     place = Workspace(host.pop("root", "/ws"), host.pop("aliases", ()))
     recorder = Recorder(**{"hermes": "0.22.2", "platform": "linux", "search": "rg", "rg_major": 13, **host})
-    return Synthesizer(Snapshot(kept, names=names), place, recorder, {}, read_masks, KnownNames).source
+    return Synthesizer(
+        Snapshot(kept, names=names, untracked=untracked), place, recorder, {}, read_masks, KnownNames
+    ).source
 
 
 FILE, FOLDER = Name("file", 1), Name("folder")
@@ -290,6 +297,24 @@ class Folders(TerminalCase):
         self.misses(
             terminal, "git ls-files", "ls nope", "find nope -name x", "find . -name '[a]*'", "find . -name '\\*'"
         )
+
+    def test_what_git_tracks_is_told_in_the_order_of_its_bytes(self) -> None:
+        files = {"b.py": "", "a/x.py": "", "a.py": "", "new.py": "", ".hid": "", "a/deep/y": ""}
+        names = everything(files, **{"a/link": Name("link"), "log": FILE})
+        terminal = Terminal(source(files, names, untracked=("log", "new.py")), ())
+        self.prints(
+            terminal,
+            (
+                ("git ls-files", ".hid\na.py\na/deep/y\na/link\na/x.py\nb.py"),
+                ("git --no-pager ls-files", ".hid\na.py\na/deep/y\na/link\na/x.py\nb.py"),
+                ("cd a && git ls-files", "deep/y\nlink\nx.py"),
+                ("cd a/deep && git ls-files", "y"),
+            ),
+        )
+        self.misses(terminal, "git ls-files a", "git ls-files -o", "git ls-files | head")
+        for name in ("ü", 'a"b', "a\\b"):
+            odd = Terminal(source({name: ""}, everything({name: ""}), untracked=()), ())
+            self.misses(odd, "git ls-files", reason="in its own way")
 
     def test_a_part_that_is_not_known_counts_where_it_would_be_read(self) -> None:
         more = {"x.log": Name("file", 1, ignored=True), "bin.dat": FILE, "docs": FOLDER, "docs/l": Name("link")}

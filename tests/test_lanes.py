@@ -42,12 +42,12 @@ class TurnsCase(LaneCase):
         return Store(self.home.data)
 
     def record(
-        self, name: str, query: str, cwd: Path, temperament: str = "", names: bool = True
+        self, name: str, query: str, cwd: Path, temperament: str = "", **kind: bool
     ) -> tuple[TurnResult, Cassette]:
         """Record a turn of a fresh session, armed as a slash command in another process arms it."""
         session = self.host.open(cwd, model=temperament)
         self.store.prepare()
-        hooks.arm_session(self.store, session, name, names=names)
+        hooks.arm_session(self.store, session, name, **kind)
         turn = self.host.turn(query, cwd, session)
         return turn, self.store.read(name)[0]
 

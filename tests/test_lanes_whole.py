@@ -104,6 +104,25 @@ class FromASession(TurnsCase):
         self.assertTrue([one for one in kept.warnings if one.startswith("too many names")], kept.warnings)
 
 
+class WhatGitTracks(TurnsCase):
+    ASKED = ("git ls-files", "cd src && git ls-files", "git --no-pager ls-files")
+
+    def test_it_is_listed_as_the_live_command_lists_it(self) -> None:
+        folder = self.workspace({name: text for name, text in TREE.items() if name != "credentials/aws"})
+        for words in (("init", "-q"), ("add", ".gitignore", ".env", "app.py", "src", "logo.png")):
+            subprocess.run(["git", *words], cwd=folder, check=True)
+        self.script(READ_APP, Step(text="port 8080"))
+        _, kept = self.record("tracked", "which port?", folder, whole=True)
+        self.assertEqual(kept.snapshot.untracked, ("id_rsa", "notes.log"))
+        for command in self.ASKED:
+            with self.subTest(command):
+                self.script(Step([ToolCall("terminal", {"command": command})]), Step(text="port 8080"))
+                live = self.host.turn("look again", folder)
+                turn, ledger = self.replay("tracked", folder)
+                self.assertEqual((hows(ledger), turn.results, turn.ran), (["synthesized"], live.results, []))
+                self.assertIn("util.py", turn.results[0])
+
+
 class WhatTheTurnChanged(TurnsCase):
     def test_a_version_that_was_read_written_and_read_again_is_told_as_neither(self) -> None:
         folder = self.workspace({"VERSION": "1.4.2\n", "app.py": "PORT = 8080\n"})
@@ -193,7 +212,7 @@ class AsItIsPrinted(TurnsCase):
 
 
 def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None) -> unittest.TestSuite:
-    return lane_suite(loader, TheWholeFolder, FromASession, WhatTheTurnChanged, AsItIsPrinted)
+    return lane_suite(loader, TheWholeFolder, FromASession, WhatGitTracks, WhatTheTurnChanged, AsItIsPrinted)
 
 
 if __name__ == "__main__":

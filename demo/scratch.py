@@ -9,6 +9,7 @@ is written, except a lock file beside it; a home is never the person's own.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,23 @@ PLUGIN = "session-cassettes"
 STAMP = "built-for.txt"
 #: Hermes 0.19.0 runs on these, newest of the well-trodden first.
 PYTHONS = ((3, 12), (3, 11), (3, 13))
+
+
+#: The certificate of an authority that is nobody's, its key thrown away: the model lives on loopback without TLS, a
+#: scratch Hermes has no business elsewhere, and it reads all authorities anew a dozen times at each start.
+NOBODY = """\
+-----BEGIN CERTIFICATE-----
+MIIBejCCAR+gAwIBAgIUVBniAQdKnZV1MAVq2WYJ4OocrY0wCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGbm9ib2R5MCAXDTI2MTIwMTEyMTI0M1oYDzIxMjYxMTA3MTIx
+MjQzWjARMQ8wDQYDVQQDDAZub2JvZHkwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AARQacy8wBCFmwgVHP6Z+NuXQHGw+8bM2uRlY9NDLT6C5gJsDDZUv4OpGJ5T6dsr
+HfXgkni9Uh5fTDvxmQQxju2To1MwUTAdBgNVHQ4EFgQUpFg9p74/t23tvCUw1gO5
+5JtP5eQwHwYDVR0jBBgwFoAUpFg9p74/t23tvCUw1gO55JtP5eQwDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEAzut5wOpJ8OpJ+hkEkBAT5ns3Jyxy
+4miguhWG1iKN0x4CIQDwaeSdOx1xFCasH5wPhuKs3mY0P0iSg822n18SCQOXZQ==
+-----END CERTIFICATE-----
+"""
+NOBODY_FILE = "no-authority.pem"
 
 
 # -- an environment -------------------------------------------------------------
@@ -172,11 +190,15 @@ def write_config(
 ) -> None:
     """Write a home's `config.yaml`: one model, our plugin if `enabled`, and the `others`.
 
-    The context length is given so that no server is asked for it, and the
-    command scanner is off because Hermes would fetch it from the network.
+    The context length is given so that no server is asked for it, the command
+    scanner is off because Hermes would fetch it from the network, and so is the
+    search for Pythons on this machine, which starts several at each start.
     :param more: further lines, as they are.
     """
     plugins = [PLUGIN] * enabled + [*others]
+    agent = "agent:\n  environment_probe: false\n"
+    more = more.replace("agent:\n", agent, 1) if re.search("^agent:\n", more, re.MULTILINE) else agent + more
+    (home / NOBODY_FILE).write_text(NOBODY, encoding="ascii")
     unfinished = home / "config.yaml.new"  # a Hermes that starts meanwhile must not read half of it
     unfinished.write_text(
         f"model:\n  default: {model}\n  provider: custom\n  base_url: {base_url}\n  api_key: none\n"
@@ -187,12 +209,21 @@ def write_config(
     os.replace(unfinished, home / "config.yaml")
 
 
+#: What steers a Hermes to services, keys and certificates of a person's own.
+_STEERING = (
+    *("HERMES_", "TERMINAL_", "SESSION_CASSETTES_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_"),
+    *("SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+)
+
+
 def clean_environment(home: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return an environment for this home, without anything that steers a Hermes elsewhere.
 
-    The loopback interface is taken out of any proxy, for the model lives there.
+    The loopback interface is taken out of any proxy, for the model lives there;
+    of certificates the home's own alone is trusted.
     """
-    steering = ("HERMES_", "TERMINAL_", "SESSION_CASSETTES_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_")
-    kept = {name: value for name, value in environ.items() if not name.upper().startswith(steering)}
+    kept = {name: value for name, value in environ.items() if not name.upper().startswith(_STEERING)}
     loopback = ",".join(filter(None, [kept.get("NO_PROXY") or kept.get("no_proxy"), "127.0.0.1", "localhost"]))
-    return {**kept, "HERMES_HOME": str(home), "NO_PROXY": loopback, "no_proxy": loopback, "PYTHONIOENCODING": "utf-8"}
+    authority = {"SSL_CERT_FILE": str(home / NOBODY_FILE)} if (home / NOBODY_FILE).exists() else {}
+    own = {"HERMES_HOME": str(home), "NO_PROXY": loopback, "no_proxy": loopback, "PYTHONIOENCODING": "utf-8"}
+    return {**kept, **own, **authority}

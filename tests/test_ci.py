@@ -201,9 +201,8 @@ class Runner:
 
 
 def load_tests(loader: unittest.TestLoader, _: Any, __: Any) -> unittest.TestSuite:
-    suite = lane_suite(loader, OnAServer)
-    suite.addTests(lane_suite(loader, InAWorkflow, only="0.19.0"))  # enabling a plugin takes the network in 0.22
-    return suite
+    workflow = lane_suite(loader, InAWorkflow, only="0.19.0")  # enabling a plugin takes the network in 0.22
+    return unittest.TestSuite((lane_suite(loader, OnAServer), workflow))
 
 
 if __name__ == "__main__":

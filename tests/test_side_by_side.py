@@ -6,7 +6,7 @@ import io
 import threading
 import unittest
 
-from tests.lanes.case import SideBySide
+from tests.lanes.case import Pool, SideBySide
 
 
 def run(*cases: type[unittest.TestCase]) -> unittest.TestResult:
@@ -74,3 +74,27 @@ class Parts(unittest.TestCase):
 
         result = run(Broken, Skipped)
         self.assertEqual((len(result.errors), len(result.skipped), result.wasSuccessful()), (1, 1, False))
+
+    def test_what_several_modules_have_runs_once_when_the_first_of_them_is_reached(self) -> None:
+        seen: list[str] = []
+
+        class One(unittest.TestCase):
+            def test_it(self) -> None:
+                seen.append(type(self).__name__)
+
+        class Two(One):
+            pass
+
+        class Three(One):
+            def test_it(self) -> None:
+                super().test_it()
+                self.fail("as it should")
+
+        load = unittest.defaultTestLoader.loadTestsFromTestCase
+        waiting: list[unittest.TestSuite] = []
+        first, second = Pool(waiting, map(load, (One, Two))), Pool(waiting, [load(Three)])
+        self.assertEqual((first.countTestCases(), second.countTestCases()), (2, 1))
+        after = unittest.FunctionTestCase(lambda: seen.append("after"))
+        result = unittest.TextTestRunner(stream=io.StringIO()).run(unittest.TestSuite((first, after, second)))
+        self.assertEqual((result.testsRun, len(result.failures)), (4, 1))
+        self.assertEqual((sorted(seen[:3]), seen[3:]), (["One", "Three", "Two"], ["after"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unittest
 
-from tests.lanes.case import lane_suite
+from tests.lanes.case import beside_others, lane_suite
 from tests.lanes.gateway_case import LANE
 from tests.lanes.gateway_door import GatewayDoor
 from tests.lanes.gateway_fills import GatewayFills
@@ -17,10 +17,13 @@ from tests.lanes.trust_real import ReplayFromOutside, TraceReading
 
 
 def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None) -> unittest.TestSuite:
-    suite = unittest.TestSuite()
-    for case in (FaultsAtEveryStep, FaultsOfFills, FaultsOfTheWorld, LyingHermes, Children, TraceReading):
-        suite.addTests(loader.loadTestsFromTestCase(case))
-    suite.addTest(lane_suite(loader, ReplayFromOutside))
-    suite.addTests(lane_suite(loader, GatewayHost, only="0.19.0"))  # its TUI gateway
-    suite.addTests(lane_suite(loader, GatewayDoor, GatewayRuns, GatewayFills, GatewayPoints, only=LANE))
-    return suite
+    faults = (FaultsAtEveryStep, FaultsOfFills, FaultsOfTheWorld, LyingHermes, Children)
+    return unittest.TestSuite(
+        (
+            loader.loadTestsFromTestCase(TraceReading),
+            beside_others(loader, *faults),
+            lane_suite(loader, ReplayFromOutside),
+            lane_suite(loader, GatewayHost, only="0.19.0"),  # its TUI gateway
+            lane_suite(loader, GatewayDoor, GatewayRuns, GatewayFills, GatewayPoints, only=LANE),
+        )
+    )

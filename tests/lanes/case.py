@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 import shutil
 import subprocess
 import threading
 import unittest
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Iterable, Sequence
 
 from tests.support import REPO, load_demo, temp_folder, write_tree
 
@@ -99,16 +101,49 @@ def copy_shop(folder: Path) -> Path:
 
 
 class SideBySide(unittest.TestSuite):
-    """Suites that run at the same time, one thread each: the lanes wait for their Hermes most of the time."""
+    """Suites that run at the same time, in a few threads: each waits for its Hermes much of the time."""
 
     def run(self, result: unittest.TestResult, debug: bool = False) -> unittest.TestResult:
         lock = threading.Lock()
-        parts = [threading.Thread(target=part.run, args=(_Share(result, lock),), daemon=True) for part in self]
-        for part in parts:
-            part.start()
-        for part in parts:
-            part.join()
+        left = queue.SimpleQueue[unittest.TestSuite]()
+        for part in sorted(self, key=lambda part: -part.countTestCases()):  # the long ones first
+            left.put(part)
+
+        def work() -> None:
+            with contextlib.suppress(queue.Empty):
+                while not result.shouldStop:
+                    left.get_nowait().run(_Share(result, lock))
+
+        workers = [threading.Thread(target=work, daemon=True) for _ in range(WORKERS)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
         return result
+
+
+#: How many tests that drive a Hermes run at the same time.
+WORKERS = (os.cpu_count() or 2) + 1
+
+
+class Pool(unittest.TestSuite):
+    """What several modules have to run side by side: all of it runs when the first of them is reached.
+
+    Nothing else of this process runs meanwhile: a unit test may change what all threads see.
+    """
+
+    def __init__(self, waiting: list[unittest.TestSuite], parts: Iterable[unittest.TestSuite]) -> None:
+        super().__init__(parts)
+        self._waiting = waiting
+        waiting += self  # type: ignore[arg-type]
+
+    def run(self, result: unittest.TestResult, debug: bool = False) -> unittest.TestResult:
+        parts, self._waiting[:] = SideBySide(self._waiting), []
+        return parts.run(result)
+
+
+#: The lanes of all modules that were loaded and have not run.
+_WAITING: list[unittest.TestSuite] = []
 
 
 class _Share(unittest.TestResult):
@@ -165,17 +200,19 @@ class _Share(unittest.TestResult):
 
 
 def lane_suite(loader: unittest.TestLoader, *cases: type[LaneCase], only: str = "") -> unittest.TestSuite:
-    """Return the tests of these classes once for every lane, side by side, or for one lane only.
+    """Return the tests of these classes once for every lane, or for one lane only; they run beside others.
 
     A test module hands it on: `def load_tests(loader, tests, pattern): return
     lane_suite(loader, RecordingInHermes, ...)`.
     """
-    suite = SideBySide()
+    made = []
     for version in (one for one in lanes() if only in ("", one)):
-        lane = unittest.TestSuite()
-        suite.addTest(lane)
         for case in cases:
             name = f"{case.__name__}[{version}]"
-            one = type(name, (case,), {"version": version, "__module__": case.__module__, "__qualname__": name})
-            lane.addTests(loader.loadTestsFromTestCase(one))
-    return suite
+            made.append(type(name, (case,), {"version": version, "__module__": case.__module__, "__qualname__": name}))
+    return beside_others(loader, *made)
+
+
+def beside_others(loader: unittest.TestLoader, *cases: type[unittest.TestCase]) -> unittest.TestSuite:
+    """Return the tests of these classes, which start processes of their own and change nothing in this one."""
+    return Pool(_WAITING, map(loader.loadTestsFromTestCase, cases))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import unittest
 from typing import Any, Mapping, Sequence
 
-from tests.lanes.refused import REFUSED
+from tests.lanes.refused import PLAIN, REFUSED, random_refused
 from tests.support import load_plugin, temp_folder, write_tree
 
 load_plugin()
@@ -532,6 +533,11 @@ class Refused(TerminalCase):
         commands = [line for line in REFUSED.split("\n") if line]
         self.assertGreater(len(commands), 100)
         self.misses(terminal, *commands)
+        whole = Terminal(source(files, everything(files), untracked=()), ())
+        for command in PLAIN:
+            self.said(whole, command)  # answered: what is refused of it is what was done to it
+        for seed in range(10):
+            self.misses(whole, *random_refused(random.Random(seed), 100))
 
     @unittest.skipUnless(shutil.which("bash"), "NOT CHECKED against bash: it is not installed")
     def test_real_programs_print_the_same(self) -> None:

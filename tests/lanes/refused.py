@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
+__all__ = ["PLAIN", "REFUSED", "random_refused"]
+
 #: One a line.
 REFUSED = """
 cat app.py | head
@@ -157,3 +161,70 @@ cat 'app.py
 cat app.py\\
 ""
 """
+
+
+#: Plain commands, each of which a replay may answer, and what no replay may answer in their place.
+PLAIN = (
+    *("cat app.py", "head -n 3 app.py", "tail -2 app.py", "sed -n 1,3p app.py", "wc -l app.py", "ls", "ls -a src"),
+    *("find . -name '*.py'", "grep -n import app.py", "grep -rl import src", "rg import src", "pwd", "git ls-files"),
+)
+_AFTER = (
+    *(" | head", " | wc -l", " | sort -u", " | tee out", " | xargs cat", "|cat", " > out", " >> out", " 2>/dev/null"),
+    *(
+        " 2>&1",
+        " < app.py",
+        " &> out",
+        "; ls",
+        " && ls",
+        " || ls",
+        " &",
+        " ; rm app.py",
+        " && rm -rf src",
+        "\nls",
+        " # x",
+    ),
+    *(" $F", " `pwd`", " $(pwd)", " ~/app.py", " ../app.py", " /etc/passwd", " *.py", " src/*.py", " a?p.py", " '"),
+)
+_BEFORE = (
+    *("LC_ALL=C ", "env ", "sudo ", "time ", "command ", "nice -n 5 ", "timeout 5 ", "xargs ", "eval ", "exec ", "! "),
+    *("echo x; ", "true && ", "false || ", "cd .. && ", "cd nope && ", "cd src; ", "export A=1; ", "set -e; ", "\\"),
+)
+_FLAGS = (
+    *("-Z", "-q", "-v", "-e", "-f", "-x", "-A2", "-@", "--color=always", "--help", "--version", "--null", "-print0"),
+    *("-delete", "-exec rm {} ;", "-maxdepth 1", "--others", "-i.bak", "--include=*.py", "-j2", "--hidden", "-uu"),
+)
+_WRITES = (
+    *("rm {}", "rm -f {}", "mv {} out", "cp {} out", "touch {}", "mkdir {}.d", "chmod +x {}", "ln -s {} out"),
+    *(
+        "sed -i s/a/b/ {}",
+        "tee {}",
+        "truncate -s 0 {}",
+        "dd if={} of=out",
+        "git add {}",
+        "git checkout {}",
+        "python {}",
+    ),
+    *("patch {} out", "ed {}", "install {} out", "shred {}", "make {}", "npm run {}", "curl -o {} http://localhost"),
+)
+
+
+def random_refused(rng: random.Random, count: int) -> list[str]:
+    """Make commands that no replay may answer: none of them is plain, or each of them may write."""
+
+    def more(plain: str) -> str:
+        return plain + rng.choice(_AFTER)
+
+    def led(plain: str) -> str:
+        return rng.choice(_BEFORE) + plain
+
+    def flagged(plain: str) -> str:
+        program, _, rest = plain.partition(" ")
+        return f"{program} {rng.choice(_FLAGS)} {rest}"
+
+    def wrapped(plain: str) -> str:
+        return rng.choice((f"({plain})", f"{{ {plain}; }}", f"bash -c {plain!r}", f"sh -c '{plain}'"))
+
+    def writing(_: str) -> str:
+        return rng.choice(_WRITES).format(rng.choice(("app.py", "src", "src/util.py", "new.txt")))
+
+    return [rng.choice((more, led, flagged, wrapped, writing))(rng.choice(PLAIN)) for _ in range(count)]

@@ -27,7 +27,7 @@ from typing import Any, Iterator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.lanes import differential  # noqa: E402
-from tests.lanes.refused import REFUSED  # noqa: E402
+from tests.lanes.refused import REFUSED, random_refused  # noqa: E402
 
 sys.path.pop(0)
 
@@ -423,10 +423,10 @@ def compare_tool(
     return counts, examples
 
 
-def refused(ours: Terminal) -> list[str]:
+def refused(ours: Terminal, rng: random.Random) -> list[str]:
     """Return the commands that are answered though none of them may be."""
     answered = []
-    for command in [line for line in REFUSED.split("\n") if line]:
+    for command in [*filter(None, REFUSED.split("\n")), *random_refused(rng, 100)]:
         try:
             ours({"command": command}, "")
         except Miss:
@@ -454,7 +454,7 @@ def run(workspace: Path, options: argparse.Namespace) -> dict[str, Any]:
         "search_files": searches,
         "read_file": reads,
         "moves": walk_about(live, ours, workspace),
-        "answered": refused(ours),
+        "answered": refused(ours, rng),
         "live_seconds": round(live.seconds, 1),
         "examples": {"terminal": odd, "search_files": seen, "read_file": read},
     }

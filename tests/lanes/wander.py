@@ -363,7 +363,7 @@ def compare(folder: Path, options: argparse.Namespace, seed: int, live: differen
         "parts": parts,
         **{tool: dict(found) for tool, found in counts.items()},
     }
-    return {**out, "answered": terminal.refused(ours), "examples": examples}
+    return {**out, "answered": terminal.refused(ours, rng), "examples": examples}
 
 
 def run(scratch: Path, options: argparse.Namespace) -> dict[str, Any]:

@@ -29,6 +29,8 @@ MISSED = {
 
 
 class Filled(LaneCase):
+    LONG = True
+
     def command(self, *words: str, cwd: Path, status: int = 0) -> str:
         done: subprocess.CompletedProcess[str] = self.hermes("cassette", *words, cwd=cwd)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)

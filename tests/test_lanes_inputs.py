@@ -16,6 +16,8 @@ READ, GOOD, BAD = calls(("read_file", {"path": "a.txt"})), Step(text="the port i
 
 
 class WhatWentIn(LaneCase):
+    LONG = True
+
     def setUp(self) -> None:
         super().setUp()
         self.work = self.workspace({"a.txt": "AUTH_PORT = 8080\n", "AGENTS.md": "Be careful.\n"})

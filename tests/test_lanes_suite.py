@@ -25,6 +25,8 @@ GOOD, BAD = Step(text="the port is 8080"), Step(text="I do not know")
 
 
 class SuitesInHermes(LaneCase):
+    LONG = True
+
     def setUp(self) -> None:
         super().setUp()
         self.work = self.workspace({"a.txt": "AUTH_PORT = 8080\n"})

@@ -33,6 +33,8 @@ READ_APP = Step([ToolCall("read_file", {"path": "app.py"})])
 class TheWholeFolder(LaneCase):
     """The command, as a person types it."""
 
+    LONG = True
+
     def record(self, folder: Path, name: str, *flags: str) -> Cassette:
         self.script(READ_APP, Step(text="port 8080"))
         done = self.hermes("cassette", "record", name, "--query", "which port?", *flags, cwd=folder)
@@ -172,6 +174,8 @@ ODD: dict[str, str] = {
 
 class AsItIsPrinted(TurnsCase):
     """No file is dropped because of how a tool of this version prints it, and none that changed is kept."""
+
+    LONG = True
 
     config = "skills:\n  creation_nudge_interval: 0\nmemory:\n  nudge_interval: 0\n"
 

@@ -17,10 +17,11 @@ from tests.lanes.trust_real import ReplayFromOutside, TraceReading
 
 
 def load_tests(loader: unittest.TestLoader, tests: unittest.TestSuite, pattern: str | None) -> unittest.TestSuite:
-    faults = (FaultsAtEveryStep, FaultsOfFills, FaultsOfTheWorld, LyingHermes, Children)
+    faults = (FaultsAtEveryStep, FaultsOfFills, FaultsOfTheWorld, LyingHermes)
     return unittest.TestSuite(
         (
             loader.loadTestsFromTestCase(TraceReading),
+            loader.loadTestsFromTestCase(Children),  # waits for every child of this process
             beside_others(loader, *faults),
             lane_suite(loader, ReplayFromOutside),
             lane_suite(loader, GatewayHost, only="0.19.0"),  # its TUI gateway

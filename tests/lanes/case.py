@@ -106,7 +106,7 @@ class SideBySide(unittest.TestSuite):
     def run(self, result: unittest.TestResult, debug: bool = False) -> unittest.TestResult:
         lock = threading.Lock()
         left = queue.SimpleQueue[unittest.TestSuite]()
-        for part in sorted(self, key=lambda part: -part.countTestCases()):  # the long ones first
+        for part in sorted(self, key=_length, reverse=True):
             left.put(part)
 
         def work() -> None:
@@ -120,6 +120,11 @@ class SideBySide(unittest.TestSuite):
         for worker in workers:
             worker.join()
         return result
+
+
+def _length(part: Any) -> tuple[bool, int]:
+    """How long a part may take: by how many tests it has, but for classes that say that they are `LONG`."""
+    return any(getattr(test, "LONG", False) for test in part), part.countTestCases()
 
 
 #: How many tests that drive a Hermes run at the same time.

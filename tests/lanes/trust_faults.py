@@ -121,6 +121,8 @@ def wait_for_orphans() -> None:
 class FaultsAtEveryStep(unittest.TestCase):
     """Each process of a run fails at its first, second, ... use of the data folder, in three ways."""
 
+    LONG = True
+
     def test_no_fault_at_any_step_makes_a_verdict_wrong_or_a_tool_run(self) -> None:
         if os.name != "posix":
             self.skipTest("these stand-ins are POSIX scripts")

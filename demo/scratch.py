@@ -209,10 +209,10 @@ def write_config(
     os.replace(unfinished, home / "config.yaml")
 
 
-#: What steers a Hermes to services, keys and certificates of a person's own.
+#: What steers a Hermes to services, keys and certificates of a person's own, or makes it slow.
 _STEERING = (
-    *("HERMES_", "TERMINAL_", "SESSION_CASSETTES_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_"),
-    *("SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("HERMES_", "TERMINAL_", "SESSION_CASSETTES_", "OPENAI_", "OPENROUTER_", "ANTHROPIC_", "GIT_"),
+    *("SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PYTHONDONTWRITEBYTECODE"),  # each start would compile all
 )
 
 

@@ -23,7 +23,8 @@ _INDEX_LIMIT = 16 * 1024 * 1024
 _CONFIG_LIMIT = 128 * 1024
 #: Variables of git's that do not change what it lists, nor add to what it prints.
 _HARMLESS = re.compile(
-    r"GIT_(?:(?:SEQUENCE_)?EDITOR|PAGER|ASKPASS|TERMINAL_PROMPT|(?:AUTHOR|COMMITTER)_\w+|SSH\w*|LFS_\w+)\Z"
+    r"GIT_(?:(?:SEQUENCE_)?EDITOR|PAGER|ASKPASS|TERMINAL_PROMPT|OPTIONAL_LOCKS|MERGE_AUTOEDIT"
+    r"|(?:AUTHOR|COMMITTER|SSH|SSL|HTTP|PROXY|LFS|PS1)(?:_\w+)?)\Z"
 )
 #: What in a repository's own configuration may lead git to other files, or to another kind of index.
 _ELSEWHERE = re.compile(r"(?i)worktree|objectformat|bare\s*=\s*true|\[\s*include")

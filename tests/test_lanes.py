@@ -202,7 +202,7 @@ class RecordingInHermes(TurnsCase):
             Step(text="the port is 8080"),
         )
         _, kept = self.record("config", "which port?", folder)
-        self.assertEqual([call.args["path"] for call in kept.calls], ["config.yaml", "a.txt"])
+        self.assertEqual({call.args["path"] for call in kept.calls}, {"config.yaml", "a.txt"})
         if self.version.startswith("0.19."):
             self.assertEqual(list(kept.snapshot.files), ["a.txt"])
             self.assertEqual(kept.snapshot.skipped_paths, {"config.yaml": SkipReason.NO_STRICTER})

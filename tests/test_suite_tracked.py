@@ -166,7 +166,9 @@ class WhatIsNotCertain(GitCase):
         for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_TRACE", "GIT_CONFIG_COUNT", "GIT_NEW_AND_UNKNOWN"):
             with self.subTest(name), mock.patch.dict(os.environ, {name: "1"}):
                 self.assertIsNone(self.untracked())
-        with mock.patch.dict(os.environ, {"GIT_EDITOR": "vi", "GIT_AUTHOR_NAME": "a", "GIT_SSH_COMMAND": "ssh"}):
+        with mock.patch.dict(
+            os.environ, {"GIT_EDITOR": "vi", "GIT_AUTHOR_NAME": "a", "GIT_SSL_CAINFO": "x", "GIT_SSH": "x"}
+        ):
             self.assertEqual(self.untracked(), ["new.txt"])
 
     def test_anothers_repository(self) -> None:

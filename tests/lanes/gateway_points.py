@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+import time
 from typing import Any
 
 from .gateway_case import ANSWER, READ, GatewayCase, Step, ask_gateway, calls, stop_gateway
@@ -108,6 +109,7 @@ class GatewayPoints(GatewayCase):
         with self.store.lock():  # the hook waits for it, and Hermes does not
             ask_gateway(slow, "do_release")
             came.wait()
+            time.sleep(1.0)  # by its own clock, too, the hook must have taken too long
         came.go.set()
         self.check(run, 4, "result INVALID", "no session claimed the run")
         asked = len(self.model.requests)

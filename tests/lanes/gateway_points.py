@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 import time
+from pathlib import Path
 from typing import Any
 
 from .gateway_case import ANSWER, READ, GatewayCase, Step, ask_gateway, calls, stop_gateway

@@ -197,7 +197,8 @@ def write_config(
     """
     plugins = [PLUGIN] * enabled + [*others]
     agent = "agent:\n  environment_probe: false\n"
-    more = more.replace("agent:\n", agent, 1) if re.search("^agent:\n", more, re.MULTILINE) else agent + more
+    # What comes first in `more` may go on with the plugins.
+    more = more.replace("agent:\n", agent, 1) if re.search("^agent:\n", more, re.MULTILINE) else more + agent
     (home / NOBODY_FILE).write_text(NOBODY, encoding="ascii")
     unfinished = home / "config.yaml.new"  # a Hermes that starts meanwhile must not read half of it
     unfinished.write_text(

@@ -380,6 +380,26 @@ class WalkthroughTextTest(unittest.TestCase):
 
 
 class ScratchTest(unittest.TestCase):
+    def test_further_lines_go_on_with_the_plugins_and_a_section_stands_once(self) -> None:
+        home = temp_folder(self)
+        for more in (
+            "",
+            "  hook_callback_timeout: 1\n",
+            "memory:\n  x: 1\n",
+            "agent:\n  max_turns: 2\n",
+            "a: 1\nagent:\n",
+        ):
+            with self.subTest(more):
+                scratch.write_config(home, "http://127.0.0.1:1/v1", "careful", more=more)
+                lines = (home / "config.yaml").read_text("utf-8").splitlines()
+                after = lines[lines.index("plugins:") :]
+                self.assertEqual(after[1], "  enabled: [session-cassettes]")
+                self.assertEqual(after[2], (more.splitlines() or ["agent:"])[0])
+                self.assertEqual(lines.count("agent:"), 1)
+                self.assertEqual(lines[lines.index("agent:") + 1], "  environment_probe: false")
+                for line in more.splitlines():
+                    self.assertIn(line, lines)
+
     def test_a_half_built_environment_is_built_again(self) -> None:
         if scratch.find_python() is None:
             self.skipTest("no Python that Hermes runs on")

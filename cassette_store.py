@@ -867,9 +867,7 @@ def _name_fault(names: Mapping[str, Name | None]) -> tuple[str | None, str] | No
     if len(names) > NAMES_LIMIT:
         return None, f"has {len(names):,} entries, over {NAMES_LIMIT:,}"
     for path, name in () if _are_plain(names) else names.items():
-        if name is None or (*map(type, name),) not in _NAME_SHAPES or name[0] not in _NAME_KINDS or name[1] < 0:
-            return path, "should be a list of kind, size, time and marks"
-        if name[5] is not None and (name[5] < 0 or name[0] != "folder"):
+        if not _are_plain({"-": name}):
             return path, "should be a list of kind, size, time and marks"
         if _climbs(path):
             return path, "is no path below the workspace"

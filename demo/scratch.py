@@ -197,8 +197,8 @@ def write_config(
     """
     plugins = [PLUGIN] * enabled + [*others]
     agent = "agent:\n  environment_probe: false\n"
-    # What comes first in `more` may go on with the plugins.
-    more = more.replace("agent:\n", agent, 1) if re.search("^agent:\n", more, re.MULTILINE) else more + agent
+    more, found = re.subn("^agent:\n", agent, more, count=1, flags=re.MULTILINE)
+    more += "" if found else agent  # at the end: what comes first in `more` may go on with the plugins
     (home / NOBODY_FILE).write_text(NOBODY, encoding="ascii")
     unfinished = home / "config.yaml.new"  # a Hermes that starts meanwhile must not read half of it
     unfinished.write_text(

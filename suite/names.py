@@ -1,8 +1,8 @@
 """The names of a workspace's files and folders, and which texts `--whole` keeps.
 
 Nothing is opened but folders, and git's index where `--whole` asks for it, none
-that a link leads to, and no program is started.  A workspace of too many names has none: half a list would say of what
-is missing that it is not there.
+that a link leads to, and no program is started.  A workspace of too many names
+has none: half a list would say of what is missing that it is not there.
 """
 
 from __future__ import annotations

@@ -562,16 +562,14 @@ class Terminal:
 
     def _tracked(self, here: str) -> list[str]:
         """Return what `git ls-files` prints: the tracked files below a folder, in the order of their bytes."""
-        snapshot = self._source.snapshot
-        if snapshot.untracked is None or snapshot.names is None:
+        if self._source.snapshot.untracked is None:
             raise Miss("which files git tracks is not known")
-        if here:
-            self._open_folder(here, here)
-        untracked, start = {*snapshot.untracked}, len(here) + 1 if here else 0
+        names, untracked = self._open_folder(here, here), {*self._source.snapshot.untracked}
+        start = here + "/" if here else ""
         found = [
-            name[start:]
-            for name, one in snapshot.names.items()
-            if one.kind in ("file", "link") and name not in untracked and (not here or name.startswith(f"{here}/"))
+            name[len(start) :]
+            for name, one in names.items()
+            if one.kind in ("file", "link") and name.startswith(start) and name not in untracked
         ]
         if not all(re.fullmatch(r"[ !#-\[\]-~]*", name) for name in found):
             raise Miss("git writes the names of these files in its own way")

@@ -69,20 +69,21 @@ def _read_index(data: bytes) -> set[str] | None:
     if signature != b"DIRC" or version not in (2, 3, 4) or not _is_whole(data):
         return None
     found: set[str] = set()
-    place, before = 12, b""
+    place, path = 12, b""
     for _ in range(count):
         mode, flags = struct.unpack_from(">24xI32xH", data, place)
         start = place + (64 if flags & _EXTENDED else 62)
         if flags & _STAGES or mode >> 12 not in _FILE_MODES:
             return None
+        kept = 0  # of the path before
         if version == 4:
             cut, start = _number(data, start)
-            if cut > len(before):
+            kept = len(path) - cut
+            if kept < 0:
                 return None
-            before = before[: len(before) - cut]
         end = data.index(b"\0", start)
-        before = before + data[start:end] if version == 4 else data[start:end]
-        found.add(before.decode("utf-8"))
+        path = path[:kept] + data[start:end]
+        found.add(path.decode("utf-8"))
         place = end + 1 if version == 4 else place + (end - place + 8) // 8 * 8
     return found if len(found) == count and _is_plain(data, place) else None
 

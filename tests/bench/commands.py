@@ -25,8 +25,6 @@ from session_cassettes.cassette_store import Store
 
 Found = Iterator[Row]
 QUESTION = "Where is the auth handler and what port does it bind?"
-#: Compiled code is kept, as it is on a person's machine.
-AS_USUAL = {"PYTHONDONTWRITEBYTECODE": ""}
 NOOP_PLUGIN = """
 def register(ctx):
     ctx.register_cli_command("bench-noop", "Do nothing", lambda parser: None, lambda args: None, "Does nothing.")
@@ -42,7 +40,7 @@ class Commands:
 
     def run(self, *words: str) -> str:
         """Run one command to its end.  :raises RuntimeError: if it fails."""
-        done = run_hermes(self.version, self.home, *words, cwd=self.shop, environment=AS_USUAL, patience=3_600)
+        done = run_hermes(self.version, self.home, *words, cwd=self.shop, patience=3_600)
         if done.returncode:
             raise RuntimeError(f"hermes {' '.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -116,7 +114,7 @@ class Overlap:
         return model.think("careful", messages, tools)
 
     def _chat(self, *words: str) -> None:
-        done = run_hermes(self._made.version, self._made.home, *words, cwd=self._made.shop, environment=AS_USUAL)
+        done = run_hermes(self._made.version, self._made.home, *words, cwd=self._made.shop)
         if done.returncode not in (0, -11):  # a library of Hermes 0.22 now and then crashes when all is done
             self._failed = done.stdout + done.stderr
 
@@ -194,7 +192,7 @@ def starting(count: int, version: str) -> Found:
     home = Home("http://127.0.0.1:9/v1")
     try:
         plugin = home.path / "plugins" / scratch_home.PLUGIN
-        environ = {**scratch_home.clean_environment(home.path), **AS_USUAL}
+        environ = scratch_home.clean_environment(home.path)
         words = [str(lane_python(version)), "-P", str(REPO / "tests" / "bench" / "start.py"), str(plugin)]
         found = [_started(words, environ) for _ in range(count + 1)][1:]
     finally:
